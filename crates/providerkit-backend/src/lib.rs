@@ -1,0 +1,68 @@
+//! The page a provider author reads: the [`Backend`] trait, what it is asked and what it answers.
+//!
+//! BigFleet walks machines through SPECULATIVE → IDLE → CONFIGURED → IDLE → SPECULATIVE. The engine in `providerkit`
+//! keeps everything that is owed to BigFleet on the way (fencing, idempotency, deadlines, durable state, lists); a
+//! backend does the work on the substrate, one async function a transition:
+//!
+//! | the engine is in | it calls | success leads to |
+//! |---|---|---|
+//! | CREATING | [`Backend::create`] | IDLE, with the host that was made |
+//! | CONFIGURING | [`Backend::configure`], then [`Backend::ready`] | CONFIGURED |
+//! | DRAINING | [`Backend::drain`] | IDLE |
+//! | DELETING | [`Backend::delete`] | SPECULATIVE |
+//! | FAILED | [`Backend::cleanup`] until it succeeds | the slot comes back under a new machine id |
+//!
+//! This crate holds no engine, no server, no store and no runtime: a backend is compiled and tested without them.
+//!
+//! ```
+//! use providerkit_backend::{
+//!     Backend, CapacityType, ConfigureRequest, CreateRequest, Created, DrainRequest, Error, HostRef, Profile, Slot,
+//!     async_trait,
+//! };
+//!
+//! struct Shelf;
+//!
+//! #[async_trait]
+//! impl Backend for Shelf {
+//!     async fn describe(&self) -> Result<Vec<Slot>, Error> {
+//!         let profile = Profile::new("shelf-4", "zone-a", CapacityType::BareMetal).resource("cpu", "4");
+//!         Ok((0..3).map(|n| Slot::new(format!("shelf-{n}"), profile.clone())).collect())
+//!     }
+//!     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
+//!         Ok(Created::new(HostRef::new("shelf", request.machine.id.as_str())))
+//!     }
+//!     async fn configure(&self, _: ConfigureRequest) -> Result<(), Error> {
+//!         Ok(())
+//!     }
+//!     async fn drain(&self, _: DrainRequest) -> Result<(), Error> {
+//!         Ok(())
+//!     }
+//! }
+//! ```
+//!
+//! Where to start reading: [`Backend`], then [`Slot`] and [`Operation`].
+
+mod backend;
+mod error;
+mod machine;
+mod name;
+mod operation;
+mod request;
+mod slot;
+
+pub use async_trait::async_trait;
+pub use bytes::Bytes;
+pub use tokio_util::sync::CancellationToken;
+
+pub use crate::{
+    backend::{Backend, Capabilities, DeleteSupport},
+    error::{Error, ErrorKind},
+    machine::{CapacityType, HostRef, Machine, Profile, State},
+    name::{ClusterId, EmptyName, MachineId, ShardId},
+    operation::{Operation, OperationId, Transition},
+    request::{
+        CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest,
+        ReadyRequest,
+    },
+    slot::Slot,
+};

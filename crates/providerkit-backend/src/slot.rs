@@ -1,0 +1,51 @@
+//! What a substrate has to offer.
+
+use std::sync::Arc;
+
+use crate::{HostRef, Profile};
+
+/// One place for one machine, as [`Backend::describe`](crate::Backend::describe) reports it.
+///
+/// The engine gives the slot a machine id: at first the slot's name, and after the machine failed or its host was
+/// lost, a fresh one (contract §11.4).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Slot {
+    /// Stable and unique within the provider, the same at every boot.
+    pub name: Arc<str>,
+    /// What is for sale.
+    pub profile: Arc<Profile>,
+    /// Set for a slot that has its host from the start (bare metal): its machine begins IDLE. Ignored for machines
+    /// that are known already: the store wins (contract §10).
+    pub host: Option<HostRef>,
+    /// Set when the host of the slot's present machine is gone for good, with the reason. A machine that rests in
+    /// IDLE or CONFIGURED is then retired; a transition that runs is left to its own end.
+    pub lost: Option<Arc<str>>,
+}
+
+impl Slot {
+    /// A slot that could be created.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, profile: impl Into<Arc<Profile>>) -> Self {
+        Self {
+            name: name.into(),
+            profile: profile.into(),
+            host: None,
+            lost: None,
+        }
+    }
+
+    /// Says that the slot has its host already.
+    #[must_use]
+    pub fn host(mut self, host: HostRef) -> Self {
+        self.host = Some(host);
+        self
+    }
+
+    /// Says that the host of the slot's present machine is gone for good.
+    #[must_use]
+    pub fn lost(mut self, reason: impl Into<Arc<str>>) -> Self {
+        self.lost = Some(reason.into());
+        self
+    }
+}
