@@ -1,6 +1,17 @@
 //! The project's own commands. `cargo xtask --help` lists them.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command talks to the terminal"
+)]
 
+mod bench;
 mod codegen;
+mod crash;
+mod demo;
+mod process;
+mod test;
+mod tidy;
 mod workspace;
 
 use anyhow::Result;
@@ -15,6 +26,19 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Build the provider, start it, and walk machines through their whole life over gRPC
+    Demo(demo::Arguments),
+    /// Pass every check there is: format, tests, doc tests, lints
+    Test,
+    /// Check layers, file sizes, manifests, words and generated code
+    Tidy,
+    /// Measure in a release build; prints one table
+    Bench {
+        #[command(subcommand)]
+        what: bench::What,
+    },
+    /// Kill the provider at random moments and hold it to every answer it gave
+    Crash(crash::Arguments),
     /// Regenerate the committed Rust from proto/
     Codegen {
         /// Only compare; fail if a file would change
@@ -25,6 +49,11 @@ enum Command {
 
 fn main() -> Result<()> {
     match Cli::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Test => test::run(),
+        Command::Tidy => tidy::run(),
+        Command::Bench { what } => bench::run(&what),
+        Command::Crash(arguments) => crash::run(&arguments),
         Command::Codegen { check } => codegen::proto(check),
     }
 }

@@ -1,0 +1,112 @@
+//! Running other programs.
+
+use std::{
+    env,
+    ffi::OsString,
+    fmt::Write as _,
+    io::{BufRead as _, BufReader},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace;
+
+/// The cargo that runs us, at the workspace's root.
+///
+/// `cargo run` describes the package it runs in variables that build scripts watch. Passed on, they would make the
+/// inner cargo build ring again each time, so they are taken out.
+pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
+    let program = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(workspace::root());
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(describes_a_package) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn describes_a_package(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_")
+        || variable.starts_with("CARGO_MANIFEST_")
+        || matches!(
+            variable,
+            "CARGO_BIN_NAME" | "CARGO_CRATE_NAME" | "CARGO_PRIMARY_PACKAGE"
+        )
+}
+
+/// Whether the program can be started and answers without an error.
+pub(crate) fn answers(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Runs the program in sight of the user.
+///
+/// # Errors
+/// When it cannot be started or fails.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = announce(command);
+    let status = command
+        .status()
+        .with_context(|| format!("starting `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs the program in sight of the user, hands every line of its output to `watch`, and tells whether it succeeded.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn watch(command: &mut Command, mut watch: impl FnMut(&str)) -> Result<bool> {
+    let line = announce(command);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting `{line}`"))?;
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            println!("{line}");
+            watch(&line);
+        }
+    }
+    Ok(child.wait()?.success())
+}
+
+fn announce(command: &Command) -> String {
+    let mut line = String::from("cargo");
+    for argument in command.get_args() {
+        let _ = write!(line, " {}", argument.to_string_lossy());
+    }
+    eprintln!("$ {line}");
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_describes_a_package_is_taken_out() {
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_BIN_NAME"] {
+            assert!(describes_a_package(name), "{name}");
+        }
+        for name in [
+            "CARGO_TARGET_DIR",
+            "CARGO_HOME",
+            "CARGO_INCREMENTAL",
+            "PATH",
+        ] {
+            assert!(!describes_a_package(name), "{name}");
+        }
+    }
+}
