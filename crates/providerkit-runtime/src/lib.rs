@@ -1,1 +1,3 @@
-//! wip
+//! What every BigFleet provider process needs around the engine and its backend.
+
+pub mod config;

@@ -1,0 +1,3 @@
+//! The runtime from outside.
+
+mod config;
