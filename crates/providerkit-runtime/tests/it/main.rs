@@ -1,3 +1,10 @@
 //! The runtime from outside.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the helpers of tests are tests"
+)]
 
 mod config;
+mod settings;
