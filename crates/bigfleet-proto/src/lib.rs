@@ -38,8 +38,8 @@ pub mod v1alpha1 {
 }
 
 pub use v1alpha1::{
-    CapacityType, ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, HostRef,
-    ListFilter, Machine, MachineList, MachineRef, MachineState, Resources, TransitionAck,
+    CapacityType, ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, HostRef, ListFilter, Machine,
+    MachineList, MachineRef, MachineState, Resources, TransitionAck,
     capacity_provider_client::CapacityProviderClient,
     capacity_provider_server::{CapacityProvider, CapacityProviderServer},
 };

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, Error,
-    Machine, ReadyRequest, Slot, Transition,
+    CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, Error, Machine,
+    ReadyRequest, Slot, Transition,
 };
 
 /// What a backend can do beyond the mandatory.

@@ -110,9 +110,6 @@ mod tests {
         let inner = Error::new("connection refused");
         let outer = Error::new("domain `m-1` not started").with_source(inner);
         assert_eq!(outer.to_string(), "domain `m-1` not started");
-        assert_eq!(
-            outer.report(),
-            "domain `m-1` not started: connection refused"
-        );
+        assert_eq!(outer.report(), "domain `m-1` not started: connection refused");
     }
 }

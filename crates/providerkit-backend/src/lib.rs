@@ -60,9 +60,6 @@ pub use crate::{
     machine::{CapacityType, HostRef, Machine, Profile, State},
     name::{ClusterId, EmptyName, MachineId, ShardId},
     operation::{Operation, OperationId, Transition},
-    request::{
-        CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest,
-        ReadyRequest,
-    },
+    request::{CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, ReadyRequest},
     slot::Slot,
 };

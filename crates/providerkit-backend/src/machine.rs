@@ -156,11 +156,7 @@ pub struct Profile {
 impl Profile {
     /// A profile that costs nothing and is never interrupted; the rest is set by the methods below.
     #[must_use]
-    pub fn new(
-        instance_type: impl Into<String>,
-        zone: impl Into<String>,
-        capacity_type: CapacityType,
-    ) -> Self {
+    pub fn new(instance_type: impl Into<String>, zone: impl Into<String>, capacity_type: CapacityType) -> Self {
         Self {
             instance_type: instance_type.into(),
             zone: zone.into(),
@@ -259,10 +255,7 @@ mod tests {
     #[test]
     fn names_of_states_survive_serde() {
         for state in State::ALL {
-            assert_eq!(
-                format!("\"{state}\""),
-                serde_json::to_string(&state).unwrap()
-            );
+            assert_eq!(format!("\"{state}\""), serde_json::to_string(&state).unwrap());
         }
     }
 }

@@ -30,10 +30,7 @@ impl Created {
     /// A machine made as offered.
     #[must_use]
     pub fn new(host: HostRef) -> Self {
-        Self {
-            host,
-            profile: None,
-        }
+        Self { host, profile: None }
     }
 
     /// Says that what came out differs from what was offered.
@@ -64,10 +61,7 @@ impl fmt::Debug for ConfigureRequest {
             .field("operation", &self.operation)
             .field("machine", &self.machine)
             .field("cluster", &self.cluster)
-            .field(
-                "bootstrap",
-                &format_args!("<{} bytes>", self.bootstrap.len()),
-            )
+            .field("bootstrap", &format_args!("<{} bytes>", self.bootstrap.len()))
             .finish()
     }
 }
@@ -183,9 +177,6 @@ mod tests {
             Bytes::from_static(b"token-abcdef"),
         );
         let shown = format!("{request:?}");
-        assert!(
-            shown.contains("<12 bytes>") && !shown.contains("abcdef"),
-            "{shown}"
-        );
+        assert!(shown.contains("<12 bytes>") && !shown.contains("abcdef"), "{shown}");
     }
 }

@@ -24,7 +24,9 @@ impl Caller {
     pub fn speaks_for(&self, shard: &str) -> Result<(), String> {
         match self {
             Self::Shard(own) if own.as_str() == shard => Ok(()),
-            Self::Shard(own) => Err(format!("the client certificate names shard `{own}`, the request shard `{shard}`")),
+            Self::Shard(own) => Err(format!(
+                "the client certificate names shard `{own}`, the request shard `{shard}`"
+            )),
             Self::Unidentified(why) => Err(format!("the client certificate names no shard: {why}")),
         }
     }

@@ -1,0 +1,255 @@
+//! What a group of commands is about to change: seen by the commands after it in the group, by nobody else until it is
+//! committed, and by nobody at all if the commit fails.
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use providerkit_backend::{HostRef, Machine, MachineId, Profile, ShardId, State};
+
+use crate::{
+    binding, convert,
+    engine::{
+        record::{Record, Shape},
+        view::{Effects, View},
+    },
+    fence::Mark,
+    store::Change,
+};
+
+#[derive(Debug)]
+pub(crate) struct Draft<'view> {
+    view: &'view View,
+    /// By id; `None` for a machine that is gone.
+    machines: BTreeMap<MachineId, Option<Arc<Record>>>,
+    /// Marks that advanced, of known machines too.
+    marks: HashMap<(MachineId, ShardId), Mark>,
+    adopted_ghosts: Vec<(MachineId, ShardId)>,
+    /// The machines that only have marks; collected when first asked for.
+    ghost_machines: OnceCell<HashSet<MachineId>>,
+    shapes: Vec<Arc<Shape>>,
+    forgotten_shapes: Vec<u64>,
+    head: u64,
+    next_ordinal: u64,
+}
+
+impl<'view> Draft<'view> {
+    pub(crate) fn new(view: &'view View) -> Self {
+        Self {
+            view,
+            machines: BTreeMap::new(),
+            marks: HashMap::new(),
+            adopted_ghosts: Vec::new(),
+            ghost_machines: OnceCell::new(),
+            shapes: Vec::new(),
+            forgotten_shapes: Vec::new(),
+            head: view.head,
+            next_ordinal: view.next_ordinal,
+        }
+    }
+
+    /// The machine as it is with the group's changes so far.
+    pub(crate) fn machine(&self, id: &MachineId) -> Option<&Arc<Record>> {
+        match self.machines.get(id) {
+            Some(drafted) => drafted.as_ref(),
+            None => self.view.machines.get(id),
+        }
+    }
+
+    /// Puts a record in place. It gets a fresh revision if BigFleet sees any difference.
+    pub(crate) fn put(&mut self, mut record: Record) -> Arc<Record> {
+        if self
+            .machine(&record.machine.id)
+            .is_none_or(|old| !old.looks_like(&record))
+        {
+            self.head += 1;
+            record.revision = self.head;
+        }
+        let record = Arc::new(record);
+        self.machines
+            .insert(record.machine.id.clone(), Some(Arc::clone(&record)));
+        record
+    }
+
+    /// The mark of a shard on a machine, known or not.
+    pub(crate) fn mark(&self, machine: &MachineId, shard: &ShardId) -> Option<Mark> {
+        let key = (machine.clone(), shard.clone());
+        if let Some(mark) = self.marks.get(&key) {
+            return Some(*mark);
+        }
+        match self.machine(machine) {
+            Some(record) => record.marks.of(shard),
+            None => self.view.ghosts.peek(&key).copied(),
+        }
+    }
+
+    pub(crate) fn advance(&mut self, machine: &MachineId, shard: &ShardId, mark: Mark) {
+        if let Some(record) = self.machine(machine) {
+            let mut record = Record::clone(record);
+            record.marks.advance(shard, mark);
+            self.put(record);
+        }
+        self.marks.insert((machine.clone(), shard.clone()), mark);
+    }
+
+    /// The shared form of a profile.
+    pub(crate) fn shape(&mut self, profile: &Arc<Profile>) -> Arc<Shape> {
+        if let Some(shape) = self.view.shapes.find(profile) {
+            // Somebody wants it again before it was forgotten.
+            self.forgotten_shapes.retain(|number| *number != shape.number);
+            return Arc::clone(shape);
+        }
+        if let Some(shape) = self.shapes.iter().find(|shape| shape.profile == *profile) {
+            return Arc::clone(shape);
+        }
+        let number = self.view.shapes.last() + 1 + self.shapes.len() as u64;
+        let shape = Arc::new(Shape::new(number, Arc::clone(profile)));
+        self.shapes.push(Arc::clone(&shape));
+        shape
+    }
+
+    /// Drops profiles that no machine has any more.
+    pub(crate) fn forget_unused_shapes(&mut self) {
+        self.forgotten_shapes = self.view.shapes.unused();
+    }
+
+    /// Adds a machine for a slot, under the slot's own name or, where that is taken, a fresh one.
+    pub(crate) fn add(
+        &mut self,
+        slot: Arc<str>,
+        after: u32,
+        profile: &Arc<Profile>,
+        host: Option<HostRef>,
+    ) -> Option<Arc<Record>> {
+        let (generation, id) = self.fresh_id(&slot, after)?;
+        let shape = self.shape(profile);
+        let mut machine = Machine::new(id, Arc::clone(&shape.profile));
+        machine.metadata = binding::unbound();
+        machine.state = if host.is_some() {
+            State::Idle
+        } else {
+            State::Speculative
+        };
+        machine.host = host;
+        let mut record = Record::added(self.next_ordinal, slot, generation, machine, shape);
+        self.next_ordinal += 1;
+        if self.ghost_machines().contains(&record.machine.id) {
+            let ghosts = self
+                .view
+                .ghosts
+                .iter()
+                .filter(|((machine, _), _)| *machine == record.machine.id);
+            for (key, mark) in ghosts {
+                record.marks.advance(&key.1, *mark);
+                self.adopted_ghosts.push(key.clone());
+            }
+        }
+        Some(self.put(record))
+    }
+
+    /// Takes a machine out and brings its slot back under a fresh id (contract §11.4). Its marks live on as ghosts.
+    pub(crate) fn retire(&mut self, id: &MachineId) -> Option<Arc<Record>> {
+        let old = Arc::clone(self.machine(id)?);
+        self.machines.insert(id.clone(), None);
+        for (shard, mark) in old.marks.iter() {
+            self.marks.insert((id.clone(), shard.clone()), *mark);
+        }
+        let host = old.machine.host.clone().filter(|_| old.hosted);
+        self.add(Arc::clone(&old.slot), old.generation, &old.shape.profile, host)
+    }
+
+    fn ghost_machines(&self) -> &HashSet<MachineId> {
+        self.ghost_machines.get_or_init(|| {
+            self.view
+                .ghosts
+                .iter()
+                .map(|((machine, _), _)| machine.clone())
+                .collect()
+        })
+    }
+
+    fn fresh_id(&self, slot: &Arc<str>, after: u32) -> Option<(u32, MachineId)> {
+        let mut generation = after;
+        loop {
+            generation = generation.checked_add(1)?;
+            let name = if generation == 1 {
+                Arc::clone(slot)
+            } else {
+                format!("{slot}-r{generation}").into()
+            };
+            let id = MachineId::new(name).ok()?;
+            // An id that was ever used is not used again while its record or marks are known.
+            if self.machine(&id).is_none() && !self.machines.contains_key(&id) {
+                return Some((generation, id));
+            }
+        }
+    }
+
+    /// Whether nothing changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.machines.is_empty() && self.marks.is_empty() && self.forgotten_shapes.is_empty()
+    }
+
+    /// What the store is to write and, once it has, the view to publish.
+    pub(crate) fn finish(self) -> (Vec<Change>, Effects) {
+        let mut changes = vec![Change::Counters {
+            head: self.head,
+            next_ordinal: self.next_ordinal,
+        }];
+        changes.extend(self.shapes.iter().cloned().map(Change::Shape));
+        changes.extend(
+            self.forgotten_shapes
+                .iter()
+                .map(|number| Change::ForgetShape { number: *number }),
+        );
+        let mut effects = Effects {
+            adopted_ghosts: self.adopted_ghosts,
+            shapes: self.shapes,
+            forgotten_shapes: self.forgotten_shapes,
+            head: self.head,
+            next_ordinal: self.next_ordinal,
+            ..Effects::default()
+        };
+        for ((machine, shard), mark) in self.marks {
+            changes.push(Change::Mark {
+                machine: machine.clone(),
+                shard: shard.clone(),
+                mark,
+            });
+            let known = match self.machines.get(&machine) {
+                Some(drafted) => drafted.is_some(),
+                None => self.view.machines.contains_key(&machine),
+            };
+            if !known {
+                effects.ghosts.push((machine, shard, mark));
+            }
+        }
+        for (id, drafted) in self.machines {
+            let old = self.view.machines.get(&id);
+            if let Some(record) = &drafted {
+                // A record whose marks alone advanced is all in the marks' table.
+                if old.is_none_or(|old| !stored_alike(old, record)) {
+                    changes.push(Change::Put(Arc::clone(record)));
+                }
+            } else if let Some(old) = old {
+                changes.push(Change::Remove { ordinal: old.ordinal });
+            }
+            let encoded = drafted.map(|record| {
+                let encoded = convert::encode(&record);
+                (record, encoded)
+            });
+            effects.machines.push((id, encoded));
+        }
+        (changes, effects)
+    }
+}
+
+fn stored_alike(old: &Record, new: &Record) -> bool {
+    old.revision == new.revision
+        && old.operations == new.operations
+        && old.running == new.running
+        && old.failure == new.failure
+        && old.shape.number == new.shape.number
+}

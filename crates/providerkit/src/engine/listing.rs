@@ -1,0 +1,302 @@
+//! The inventory as List answers it: encoded, in the order machines were added, cut into leaves.
+//!
+//! A leaf is the concatenation of its machines in list form. A full List hands out all leaves without copying; one
+//! change rewrites one small leaf; and what was handed out stays as it was, since leaves are replaced, not changed.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use providerkit_backend::State;
+
+/// Machines in a leaf, at most.
+const LEAF_MACHINES: usize = 32;
+/// Bytes in a leaf of more than one machine, at most; keeps a change cheap where machines carry megabytes of metadata.
+const LEAF_BYTES: usize = 64 * 1024;
+
+/// The states a List asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct States(u16);
+
+impl States {
+    /// Every state.
+    pub(crate) const ALL: Self = Self(u16::MAX);
+
+    /// These numbers of the wire; unknown ones match nothing, none at all means every state.
+    #[must_use]
+    pub(crate) fn of(numbers: &[i32]) -> Self {
+        if numbers.is_empty() {
+            return Self::ALL;
+        }
+        Self(
+            numbers
+                .iter()
+                .filter_map(|number| State::from_number(*number))
+                .fold(0, |all, state| all | bit(state)),
+        )
+    }
+
+    /// Whether this state is asked for.
+    #[must_use]
+    pub(crate) fn contains(self, state: State) -> bool {
+        self.0 & bit(state) != 0
+    }
+
+    /// Whether every machine of a leaf with these states is wanted.
+    const fn contains_all(self, states: u16) -> bool {
+        states & !self.0 == 0
+    }
+
+    const fn contains_any(self, states: u16) -> bool {
+        states & self.0 != 0
+    }
+}
+
+const fn bit(state: State) -> u16 {
+    1 << state as u16
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    ordinal: u64,
+    state: State,
+    end: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Leaf {
+    entries: Vec<Entry>,
+    bytes: Bytes,
+    /// The union of the machines' states.
+    states: u16,
+}
+
+impl Leaf {
+    fn from_machines(machines: Vec<(u64, State, Bytes)>) -> Self {
+        let mut bytes = Vec::with_capacity(machines.iter().map(|(_, _, encoded)| encoded.len()).sum());
+        let mut states = 0;
+        let mut entries = Vec::with_capacity(machines.len());
+        for (ordinal, state, encoded) in machines {
+            bytes.extend_from_slice(&encoded);
+            states |= bit(state);
+            entries.push(Entry {
+                ordinal,
+                state,
+                end: bytes.len(),
+            });
+        }
+        Self {
+            entries,
+            bytes: bytes.into(),
+            states,
+        }
+    }
+
+    /// All machines with their bytes.
+    fn machines(&self) -> impl Iterator<Item = (u64, State, Bytes)> {
+        let starts = std::iter::once(0).chain(self.entries.iter().map(|entry| entry.end));
+        starts
+            .zip(&self.entries)
+            .map(|(start, entry)| (entry.ordinal, entry.state, self.bytes.slice(start..entry.end)))
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    /// By the ordinal of the first machine it had when it was cut.
+    leaves: BTreeMap<u64, Leaf>,
+}
+
+impl Listing {
+    /// The machine with this ordinal, in list form.
+    #[must_use]
+    pub(crate) fn machine(&self, ordinal: u64) -> Option<(State, Bytes)> {
+        let (_, leaf) = self.leaves.range(..=ordinal).next_back()?;
+        let at = leaf
+            .entries
+            .binary_search_by_key(&ordinal, |entry| entry.ordinal)
+            .ok()?;
+        let entry = leaf.entries.get(at)?;
+        let start = at
+            .checked_sub(1)
+            .and_then(|before| leaf.entries.get(before))
+            .map_or(0, |before| before.end);
+        Some((entry.state, leaf.bytes.slice(start..entry.end)))
+    }
+
+    /// Puts a machine in, in place of the one with its ordinal.
+    pub(crate) fn put(&mut self, ordinal: u64, state: State, encoded: Bytes) {
+        self.edit(ordinal, |machines, at| match at {
+            Ok(at) => {
+                if let Some(machine) = machines.get_mut(at) {
+                    *machine = (ordinal, state, encoded);
+                }
+            }
+            Err(at) => machines.insert(at, (ordinal, state, encoded)),
+        });
+    }
+
+    /// Takes a machine out.
+    pub(crate) fn remove(&mut self, ordinal: u64) {
+        self.edit(ordinal, |machines, at| {
+            if let Ok(at) = at {
+                machines.remove(at);
+            }
+        });
+    }
+
+    /// Fills an empty listing at once, in ascending order.
+    pub(crate) fn fill(&mut self, machines: impl Iterator<Item = (u64, State, Bytes)>) {
+        let mut leaf = Vec::with_capacity(LEAF_MACHINES);
+        for machine in machines {
+            leaf.push(machine);
+            if leaf.len() == LEAF_MACHINES {
+                self.insert(std::mem::replace(&mut leaf, Vec::with_capacity(LEAF_MACHINES)));
+            }
+        }
+        self.insert(leaf);
+    }
+
+    /// The whole inventory, or the machines in these states, as runs of list form.
+    #[must_use]
+    pub(crate) fn runs(&self, states: States) -> Vec<Bytes> {
+        let mut runs = Vec::with_capacity(self.leaves.len());
+        for leaf in self.leaves.values() {
+            if states.contains_all(leaf.states) {
+                runs.push(leaf.bytes.clone());
+            } else if states.contains_any(leaf.states) {
+                let wanted = leaf.machines().filter(|(_, state, _)| states.contains(*state));
+                runs.extend(wanted.map(|(_, _, encoded)| encoded));
+            }
+        }
+        runs
+    }
+
+    /// The machines in these states from this ordinal on, in order.
+    pub(crate) fn from(&self, ordinal: u64, states: States) -> impl Iterator<Item = (u64, Bytes)> {
+        let first = self
+            .leaves
+            .range(..=ordinal)
+            .next_back()
+            .map_or(ordinal, |(key, _)| *key);
+        self.leaves
+            .range(first..)
+            .filter(move |(_, leaf)| states.contains_any(leaf.states))
+            .flat_map(|(_, leaf)| leaf.machines())
+            .filter(move |(at, state, _)| *at >= ordinal && states.contains(*state))
+            .map(|(at, _, encoded)| (at, encoded))
+    }
+
+    fn edit(&mut self, ordinal: u64, change: impl FnOnce(&mut Vec<(u64, State, Bytes)>, Result<usize, usize>)) {
+        let key = self
+            .leaves
+            .range(..=ordinal)
+            .next_back()
+            .map_or(ordinal, |(key, _)| *key);
+        let leaf = self.leaves.remove(&key).unwrap_or_default();
+        let mut machines: Vec<_> = leaf.machines().collect();
+        let at = machines.binary_search_by_key(&ordinal, |(ordinal, _, _)| *ordinal);
+        change(&mut machines, at);
+        self.insert(machines);
+    }
+
+    /// Adds machines that no leaf holds, cutting them where they are too many or too big for one.
+    fn insert(&mut self, mut machines: Vec<(u64, State, Bytes)>) {
+        let size: usize = machines.iter().map(|(_, _, encoded)| encoded.len()).sum();
+        if machines.len() > LEAF_MACHINES || (size > LEAF_BYTES && machines.len() > 1) {
+            let rest = machines.split_off(machines.len() / 2);
+            self.insert(machines);
+            self.insert(rest);
+        } else if let Some((first, _, _)) = machines.first() {
+            self.leaves.insert(*first, Leaf::from_machines(machines));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Model = BTreeMap<u64, (State, Bytes)>;
+
+    fn assert_same(listing: &Listing, model: &Model) {
+        for states in [States::ALL, States::of(&[3]), States::of(&[1, 8]), States::of(&[99])] {
+            let wanted: Vec<_> = model.iter().filter(|(_, (state, _))| states.contains(*state)).collect();
+            let bytes: Vec<u8> = wanted.iter().flat_map(|(_, (_, encoded))| encoded.to_vec()).collect();
+            assert_eq!(listing.runs(states).concat(), bytes);
+            for from in [0, 5, 40] {
+                let found: Vec<_> = listing.from(from, states).collect();
+                let expected: Vec<_> = wanted
+                    .iter()
+                    .filter(|(at, _)| **at >= from)
+                    .map(|(at, (_, encoded))| (**at, encoded.clone()))
+                    .collect();
+                assert_eq!(found, expected);
+            }
+        }
+        for (ordinal, machine) in model {
+            assert_eq!(listing.machine(*ordinal).as_ref(), Some(machine));
+        }
+    }
+
+    #[test]
+    fn no_states_mean_all_and_unknown_ones_none() {
+        assert_eq!(States::of(&[]), States::ALL);
+        assert!(
+            !State::ALL
+                .into_iter()
+                .any(|state| States::of(&[0, 9, -3]).contains(state))
+        );
+    }
+
+    #[test]
+    fn what_was_handed_out_stays_as_it_was() {
+        let mut listing = Listing::default();
+        listing.put(1, State::Idle, Bytes::from_static(b"old"));
+        let before = listing.runs(States::ALL);
+        listing.put(1, State::Failed, Bytes::from_static(b"new"));
+        assert_eq!(before.concat(), b"old");
+        assert_eq!(listing.runs(States::ALL).concat(), b"new");
+    }
+
+    #[test]
+    fn heavy_machines_get_leaves_of_their_own() {
+        let mut listing = Listing::default();
+        for ordinal in 0..8 {
+            listing.put(ordinal, State::Idle, Bytes::from(vec![0; LEAF_BYTES]));
+        }
+        assert_eq!(listing.leaves.len(), 8);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn a_listing_is_a_sorted_map(edits in prop::collection::vec((0..120_u64, 0..9_i32, 0..3_usize), 0..300)) {
+            let (mut listing, mut model) = (Listing::default(), Model::new());
+            for (ordinal, state, size) in edits {
+                if let Some(state) = State::from_number(state) {
+                    let encoded = Bytes::from(format!("<{ordinal}{}>", "x".repeat(size * 30_000)));
+                    listing.put(ordinal, state, encoded.clone());
+                    model.insert(ordinal, (state, encoded));
+                } else {
+                    listing.remove(ordinal);
+                    model.remove(&ordinal);
+                }
+            }
+            assert_same(&listing, &model);
+        }
+
+        #[test]
+        fn filling_equals_putting_one_by_one(count in 0..200_u64) {
+            let machines = |n: u64| (n * 2, State::Idle, Bytes::from(n.to_string()));
+            let (mut filled, mut put) = (Listing::default(), Listing::default());
+            filled.fill((0..count).map(machines));
+            for (ordinal, state, encoded) in (0..count).map(machines) {
+                put.put(ordinal, state, encoded);
+            }
+            prop_assert_eq!(filled.runs(States::ALL).concat(), put.runs(States::ALL).concat());
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What is true now, for all who read: committed and published.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    num::NonZeroUsize,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use lru::LruCache;
+use providerkit_backend::{CapacityType, MachineId, Profile, ShardId, State};
+
+use crate::{
+    convert,
+    engine::{
+        listing::Listing,
+        record::{Record, Shape},
+    },
+    fence::Mark,
+    revision::History,
+    store::Snapshot,
+};
+
+/// How many machines share a state, zone and capacity type.
+pub(crate) type Tally = HashMap<(State, Arc<str>, CapacityType), usize>;
+
+/// Fence marks of machines that do not exist, the least recently advanced first to go (contract §4, memory).
+pub(crate) type Ghosts = LruCache<(MachineId, ShardId), Mark>;
+
+/// A record as it is now, with its list form.
+pub(crate) type Published = (Arc<Record>, Bytes);
+
+/// What one commit changed, to be published after it.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// `None` for a machine that is gone.
+    pub(crate) machines: Vec<(MachineId, Option<Published>)>,
+    pub(crate) ghosts: Vec<(MachineId, ShardId, Mark)>,
+    pub(crate) adopted_ghosts: Vec<(MachineId, ShardId)>,
+    pub(crate) shapes: Vec<Arc<Shape>>,
+    pub(crate) forgotten_shapes: Vec<u64>,
+    pub(crate) head: u64,
+    pub(crate) next_ordinal: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) machines: HashMap<MachineId, Arc<Record>>,
+    pub(crate) listing: Listing,
+    /// Every machine's last change: revision to ordinal.
+    pub(crate) changes: BTreeMap<u64, u64>,
+    pub(crate) head: u64,
+    pub(crate) next_ordinal: u64,
+    pub(crate) ghosts: Ghosts,
+    pub(crate) history: History,
+    pub(crate) tally: Tally,
+    pub(crate) shapes: Shapes,
+}
+
+/// The profiles in use.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    by_body: HashMap<String, Arc<Shape>>,
+    last: u64,
+}
+
+impl Shapes {
+    /// What tells one profile from another. Profiles hold floats, so they are compared as text.
+    fn body(profile: &Profile) -> String {
+        format!("{profile:?}")
+    }
+
+    pub(crate) fn find(&self, profile: &Profile) -> Option<&Arc<Shape>> {
+        self.by_body.get(&Self::body(profile))
+    }
+
+    pub(crate) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn insert(&mut self, shape: Arc<Shape>) {
+        self.last = self.last.max(shape.number);
+        self.by_body.insert(Self::body(&shape.profile), shape);
+    }
+
+    /// The numbers of profiles that nothing refers to but this table.
+    pub(crate) fn unused(&self) -> Vec<u64> {
+        let unused = self.by_body.values().filter(|shape| Arc::strong_count(shape) == 1);
+        unused.map(|shape| shape.number).collect()
+    }
+}
+
+impl View {
+    /// The view of what was committed before. Marks of known machines move into their records.
+    pub(crate) fn load(snapshot: Snapshot, ghost_marks: NonZeroUsize) -> Self {
+        let mut records = snapshot.records;
+        let mut ghosts = Ghosts::new(ghost_marks);
+        let ordinals: HashMap<MachineId, u64> = records
+            .values()
+            .map(|record| (record.machine.id.clone(), record.ordinal))
+            .collect();
+        for (machine, shard, mark) in snapshot.marks {
+            match ordinals.get(&machine).and_then(|ordinal| records.get_mut(ordinal)) {
+                Some(record) => record.marks.advance(&shard, mark),
+                None => {
+                    ghosts.put((machine, shard), mark);
+                }
+            }
+        }
+        drop(ordinals);
+        let mut view = Self {
+            machines: HashMap::with_capacity(records.len()),
+            listing: Listing::default(),
+            changes: records
+                .values()
+                .map(|record| (record.revision, record.ordinal))
+                .collect(),
+            head: snapshot.head,
+            next_ordinal: snapshot.next_ordinal,
+            ghosts,
+            history: History::new(snapshot.boots),
+            tally: Tally::new(),
+            shapes: Shapes::default(),
+        };
+        view.listing.fill(
+            records
+                .values()
+                .map(|record| (record.ordinal, record.machine.state, convert::encode(record))),
+        );
+        for record in records.into_values() {
+            view.count(&record, true);
+            if view.shapes.last < record.shape.number || view.shapes.find(&record.shape.profile).is_none() {
+                view.shapes.insert(Arc::clone(&record.shape));
+            }
+            view.machines.insert(record.machine.id.clone(), Arc::new(record));
+        }
+        view
+    }
+
+    /// Makes a commit's effects visible; gives back the ghost marks that had to make room.
+    pub(crate) fn publish(&mut self, effects: Effects) -> Vec<(MachineId, ShardId)> {
+        self.head = effects.head;
+        self.next_ordinal = effects.next_ordinal;
+        for shape in effects.shapes {
+            self.shapes.insert(shape);
+        }
+        for (id, now) in effects.machines {
+            let old = match &now {
+                Some((record, _)) => self.machines.insert(id, Arc::clone(record)),
+                None => self.machines.remove(&id),
+            };
+            if let Some(old) = &old {
+                self.changes.remove(&old.revision);
+                self.count(old, false);
+            }
+            match now {
+                Some((record, encoded)) => {
+                    self.changes.insert(record.revision, record.ordinal);
+                    self.count(&record, true);
+                    if old.is_none_or(|old| old.revision != record.revision) {
+                        self.listing.put(record.ordinal, record.machine.state, encoded);
+                    }
+                }
+                None => {
+                    if let Some(old) = old {
+                        self.listing.remove(old.ordinal);
+                    }
+                }
+            }
+        }
+        for key in effects.adopted_ghosts {
+            self.ghosts.pop(&key);
+        }
+        self.shapes
+            .by_body
+            .retain(|_, shape| !effects.forgotten_shapes.contains(&shape.number));
+        let ghosts = effects.ghosts.into_iter();
+        ghosts
+            .filter_map(|(machine, shard, mark)| {
+                let key = (machine, shard);
+                let evicted = self.ghosts.push(key.clone(), mark)?;
+                (evicted.0 != key).then_some(evicted.0)
+            })
+            .collect()
+    }
+
+    fn count(&mut self, record: &Record, more: bool) {
+        let key = (
+            record.machine.state,
+            Arc::clone(&record.shape.zone),
+            record.shape.profile.capacity_type,
+        );
+        let count = self.tally.entry(key).or_default();
+        *count = if more { *count + 1 } else { count.saturating_sub(1) };
+    }
+}

@@ -1,0 +1,68 @@
+//! One process a state file.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read as _, Seek as _, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use super::{Error, ErrorKind};
+
+/// Held by an open file handle, so that the kernel frees it however the process ends. A file of its own, because
+/// closing any second handle on a SQLite file would drop SQLite's own locks on it.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+/// The lock file's name: the state's with `.lock` behind.
+fn beside(state: &Path) -> PathBuf {
+    let mut name = state.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+impl Lock {
+    pub(super) fn take(state: &Path) -> Result<Self, Error> {
+        let path = beside(state);
+        let failed = |what: &str, error| {
+            Error::new(
+                ErrorKind::Io,
+                format!("{what} lock file `{}` failed; check its folder", path.display()),
+            )
+            .with_source(error)
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| failed("opening", error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // Whoever holds it may not have written its name yet.
+                file.read_to_string(&mut holder).ok();
+                let holder = holder.trim();
+                let holder = if holder.is_empty() { "another process" } else { holder };
+                return Err(Error::new(
+                    ErrorKind::InUse,
+                    format!(
+                        "state file `{}` is in use by {holder}; stop it, or give this one another file",
+                        state.display()
+                    ),
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed("locking", error)),
+        }
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "process {}", std::process::id()))
+            .map_err(|error| failed("writing", error))?;
+        Ok(Self { _file: file })
+    }
+}
