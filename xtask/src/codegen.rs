@@ -37,10 +37,7 @@ pub(crate) fn proto(check: bool) -> Result<()> {
         }
     }
     if !stale.is_empty() {
-        bail!(
-            "{} differ from {PROTO}; run `cargo xtask codegen`",
-            stale.join(", ")
-        );
+        bail!("{} differ from {PROTO}; run `cargo xtask codegen`", stale.join(", "));
     }
     Ok(())
 }
@@ -68,8 +65,7 @@ fn generate(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
         ("bigfleet.v1alpha1.rs", "bigfleet.v1alpha1.rs"),
         ("bigfleet.v1alpha1.CapacityProvider.rs", "encoded_server.rs"),
     ] {
-        let text = fs::read_to_string(dir.join(from))
-            .with_context(|| format!("reading generated {from}"))?;
+        let text = fs::read_to_string(dir.join(from)).with_context(|| format!("reading generated {from}"))?;
         files.insert(to.to_owned(), header(&text).into_bytes());
     }
     let mut bare = set;
@@ -131,13 +127,7 @@ fn encoded_service() -> manual::Service {
             "Machine",
             "The record of one machine.",
         ))
-        .method(method(
-            "list",
-            "List",
-            "ListFilter",
-            "MachineList",
-            "The inventory.",
-        ))
+        .method(method("list", "List", "ListFilter", "MachineList", "The inventory."))
         .build()
 }
 

@@ -53,9 +53,7 @@ pub(crate) fn answers(command: &mut Command) -> bool {
 /// When it cannot be started or fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = announce(command);
-    let status = command
-        .status()
-        .with_context(|| format!("starting `{line}`"))?;
+    let status = command.status().with_context(|| format!("starting `{line}`"))?;
     if !status.success() {
         bail!("`{line}` failed: {status}");
     }
@@ -100,12 +98,7 @@ mod tests {
         for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_BIN_NAME"] {
             assert!(describes_a_package(name), "{name}");
         }
-        for name in [
-            "CARGO_TARGET_DIR",
-            "CARGO_HOME",
-            "CARGO_INCREMENTAL",
-            "PATH",
-        ] {
+        for name in ["CARGO_TARGET_DIR", "CARGO_HOME", "CARGO_INCREMENTAL", "PATH"] {
             assert!(!describes_a_package(name), "{name}");
         }
     }

@@ -26,14 +26,10 @@ pub(crate) fn run() -> Result<()> {
     });
     if Tool::Nextest.is_there() {
         checks.step("tests", Tool::Nextest, nextest);
-        checks.step("doc tests", Tool::Cargo, |counts| {
-            cargo_test(&["--doc"], counts)
-        });
+        checks.step("doc tests", Tool::Cargo, |counts| cargo_test(&["--doc"], counts));
     } else {
         eprintln!("cargo-nextest is not installed; going on with `cargo test`");
-        checks.step("tests", Tool::Cargo, |counts| {
-            cargo_test(&["--no-fail-fast"], counts)
-        });
+        checks.step("tests", Tool::Cargo, |counts| cargo_test(&["--no-fail-fast"], counts));
     }
     // Last, because it shares nothing with the builds above but time.
     checks.step("lints", Tool::Clippy, |_| {
@@ -75,12 +71,7 @@ struct Checks {
 }
 
 impl Checks {
-    fn step(
-        &mut self,
-        name: &'static str,
-        tool: Tool,
-        check: impl FnOnce(&mut Counts) -> Result<()>,
-    ) {
+    fn step(&mut self, name: &'static str, tool: Tool, check: impl FnOnce(&mut Counts) -> Result<()>) {
         eprintln!("\n=== {name}");
         let begun = Instant::now();
         let outcome = match tool.ensure() {
@@ -105,10 +96,8 @@ impl Checks {
     }
 
     fn line(&mut self, name: &str, took: Duration, verdict: &str) {
-        self.lines.push(format!(
-            "{name:<10} {:>6.1} s  {verdict}",
-            took.as_secs_f64()
-        ));
+        self.lines
+            .push(format!("{name:<10} {:>6.1} s  {verdict}", took.as_secs_f64()));
     }
 
     fn close(self) -> Result<()> {

@@ -45,10 +45,7 @@ pub(crate) fn run() -> Result<()> {
         println!("{finding}");
     }
     if !findings.is_empty() {
-        bail!(
-            "{} found; docs/architecture.md has the rules",
-            findings.len()
-        );
+        bail!("{} found; docs/architecture.md has the rules", findings.len());
     }
     println!("tidy");
     Ok(())
@@ -65,8 +62,7 @@ fn findings() -> Result<Vec<Finding>> {
     let mut findings = layers::check(&crates);
     for package in &metadata.packages {
         let path = package.manifest_path.as_std_path();
-        let text =
-            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         findings.extend(manifests::check(&workspace::relative(path), &text));
     }
     for path in workspace::files()? {

@@ -20,9 +20,7 @@ impl Counts {
             return;
         };
         for figure in figures.split("; ") {
-            let Some((Ok(count), what)) = figure
-                .split_once(' ')
-                .map(|(count, what)| (count.parse::<u64>(), what))
+            let Some((Ok(count), what)) = figure.split_once(' ').map(|(count, what)| (count.parse::<u64>(), what))
             else {
                 continue;
             };

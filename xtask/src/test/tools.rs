@@ -35,8 +35,7 @@ impl Tool {
         }
         if let Some(component) = self.component() {
             eprintln!("{component} is missing; asking rustup for it");
-            let installed =
-                process::answers(Command::new("rustup").args(["component", "add", component]));
+            let installed = process::answers(Command::new("rustup").args(["component", "add", component]));
             if installed && self.is_there() {
                 return Ok(true);
             }

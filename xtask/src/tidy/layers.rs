@@ -13,10 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("providerkit-backend", &[]),
     ("providerkit", &["bigfleet-proto", "providerkit-backend"]),
     // A backend compiles and is tested without tonic or SQLite, so never the engine.
-    (
-        "libvirt-backend",
-        &["cloud-init", "libvirt-rpc", "providerkit-backend"],
-    ),
+    ("libvirt-backend", &["cloud-init", "libvirt-rpc", "providerkit-backend"]),
     (
         "providerkit-runtime",
         &["bigfleet-proto", "providerkit", "providerkit-backend"],
@@ -38,8 +35,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// What tests and examples may import on top: they speak to the binary from outside.
-const TESTS_MAY_IMPORT: &[(&str, &[&str])] =
-    &[("libvirt-provider", &["bigfleet-proto", "conformance"])];
+const TESTS_MAY_IMPORT: &[(&str, &[&str])] = &[("libvirt-provider", &["bigfleet-proto", "conformance"])];
 
 /// Crates from outside that only some of ours may use.
 struct Kept {
@@ -132,11 +128,7 @@ fn check_one(it: &Crate) -> Vec<Finding> {
             KEPT.iter().all(|kept| kept.permits(&it.name, dependency))
         };
         if !permitted {
-            let from = if dependency.tests_only {
-                "tests of "
-            } else {
-                ""
-            };
+            let from = if dependency.tests_only { "tests of " } else { "" };
             let what = format!("{from}`{}` must not import `{name}`", it.name);
             findings.push(Finding::new(&it.manifest, what));
         }
@@ -146,10 +138,7 @@ fn check_one(it: &Crate) -> Vec<Finding> {
 
 impl Kept {
     fn permits(&self, importer: &str, dependency: &Dependency) -> bool {
-        !self
-            .names
-            .iter()
-            .any(|name| goes_on_from(&dependency.name, name))
+        !self.names.iter().any(|name| goes_on_from(&dependency.name, name))
             || self.only_in.contains(&importer)
             || dependency.tests_only && self.also_in_tests_of.contains(&importer)
     }
@@ -161,10 +150,7 @@ fn goes_on_from(name: &str, start: &str) -> bool {
 }
 
 fn row(table: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static [&'static str]> {
-    table
-        .iter()
-        .find(|(of, _)| *of == name)
-        .map(|(_, row)| *row)
+    table.iter().find(|(of, _)| *of == name).map(|(_, row)| *row)
 }
 
 #[cfg(test)]
@@ -191,11 +177,7 @@ mod tests {
             ("libvirt-provider", "providerkit-runtime"),
             ("conformance", "bigfleet-proto"),
         ] {
-            assert_eq!(
-                importing(importer, name, true, false),
-                [],
-                "{importer} -> {name}"
-            );
+            assert_eq!(importing(importer, name, true, false), [], "{importer} -> {name}");
         }
         for (importer, name) in [
             ("libvirt-backend", "providerkit"),
@@ -205,24 +187,14 @@ mod tests {
             ("xtask", "providerkit"),
             ("libvirt-provider", "bigfleet-proto"),
         ] {
-            assert_eq!(
-                importing(importer, name, true, false).len(),
-                1,
-                "{importer} -> {name}"
-            );
+            assert_eq!(importing(importer, name, true, false).len(), 1, "{importer} -> {name}");
         }
     }
 
     #[test]
     fn tests_of_the_binary_speak_the_wire_and_those_of_a_backend_do_not() {
-        assert_eq!(
-            importing("libvirt-provider", "bigfleet-proto", true, true),
-            []
-        );
-        assert_eq!(
-            importing("libvirt-backend", "providerkit", true, true).len(),
-            1
-        );
+        assert_eq!(importing("libvirt-provider", "bigfleet-proto", true, true), []);
+        assert_eq!(importing("libvirt-backend", "providerkit", true, true).len(), 1);
     }
 
     #[test]
@@ -233,11 +205,7 @@ mod tests {
             ("libvirt-provider", "anyhow"),
             ("providerkit-backend", "tokio-util"),
         ] {
-            assert_eq!(
-                importing(importer, name, false, false),
-                [],
-                "{importer} -> {name}"
-            );
+            assert_eq!(importing(importer, name, false, false), [], "{importer} -> {name}");
         }
         for (importer, name) in [
             ("providerkit-backend", "tonic"),
@@ -247,11 +215,7 @@ mod tests {
             ("providerkit", "anyhow"),
             ("libvirt-backend", "rusqlite"),
         ] {
-            assert_eq!(
-                importing(importer, name, false, false).len(),
-                1,
-                "{importer} -> {name}"
-            );
+            assert_eq!(importing(importer, name, false, false).len(), 1, "{importer} -> {name}");
         }
         assert_eq!(importing("libvirt-provider", "tonic", false, true), []);
     }
@@ -259,9 +223,6 @@ mod tests {
     #[test]
     fn a_crate_without_a_place_in_the_layers_is_found() {
         let findings = importing("newcomer", "serde", false, false);
-        assert!(
-            findings[0].what.contains("no place in the layers"),
-            "{findings:?}"
-        );
+        assert!(findings[0].what.contains("no place in the layers"), "{findings:?}");
     }
 }

@@ -14,10 +14,7 @@ pub(super) fn check(place: &str, text: &str) -> Vec<Finding> {
         }
     }
     if !has(text, "lints", "workspace = true") {
-        findings.push(Finding::new(
-            place,
-            "needs `[lints]` with `workspace = true`",
-        ));
+        findings.push(Finding::new(place, "needs `[lints]` with `workspace = true`"));
     }
     for (section, line) in lines(text) {
         if section.ends_with("dependencies") && !line.contains("workspace = true") {
@@ -68,10 +65,7 @@ mod tests {
             ("license.workspace = true", ""),
             ("[lints]\nworkspace = true", ""),
             ("serde.workspace = true", "serde = \"1\""),
-            (
-                "[dependencies]\n",
-                "[dev-dependencies]\nserde = { version = \"1\" }\n",
-            ),
+            ("[dependencies]\n", "[dev-dependencies]\nserde = { version = \"1\" }\n"),
         ] {
             let text = GOOD.replacen(from, to, 1);
             assert_eq!(check("Cargo.toml", &text).len(), 1, "{text}");

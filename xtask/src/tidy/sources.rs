@@ -33,23 +33,14 @@ const BANS: &[Ban] = &[
     },
 ];
 
-const OUTSIDE_WORLD: &[&str] = &[
-    "tokio",
-    "fs",
-    "Instant",
-    "SystemTime",
-    "TcpStream",
-    "UnixStream",
-];
+const OUTSIDE_WORLD: &[&str] = &["tokio", "fs", "Instant", "SystemTime", "TcpStream", "UnixStream"];
 
 /// Every name in a place it is banned from.
 pub(super) fn check(place: &str, text: &str) -> Vec<Finding> {
     let bans: Vec<&Ban> = BANS.iter().filter(|ban| ban.covers(place)).collect();
     let mut findings = Vec::new();
     // Tests stand last in a file, and may look at what they test from outside.
-    let code = text
-        .lines()
-        .take_while(|line| !line.starts_with("#[cfg(test)]"));
+    let code = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
     for (number, line) in code.enumerate() {
         for ban in &bans {
             for name in ban.names.iter().filter(|name| mentions(line, name)) {
@@ -63,9 +54,9 @@ pub(super) fn check(place: &str, text: &str) -> Vec<Finding> {
 
 impl Ban {
     fn covers(&self, place: &str) -> bool {
-        place.strip_prefix(self.under).is_some_and(|below| {
-            below.ends_with(".rs") && !self.except.iter().any(|start| below.starts_with(start))
-        })
+        place
+            .strip_prefix(self.under)
+            .is_some_and(|below| below.ends_with(".rs") && !self.except.iter().any(|start| below.starts_with(start)))
     }
 }
 
@@ -87,10 +78,7 @@ mod tests {
     #[test]
     fn the_engine_does_not_know_the_wire() {
         let code = "use tonic::Status;\nuse tonic_prost::X; // why\nuse prost::Message as _;\n";
-        assert_eq!(
-            check("crates/providerkit/src/engine/list.rs", code).len(),
-            3
-        );
+        assert_eq!(check("crates/providerkit/src/engine/list.rs", code).len(), 3);
         for place in [
             "crates/providerkit/src/service.rs",
             "crates/providerkit/src/service/mutate.rs",
@@ -112,10 +100,7 @@ mod tests {
     #[test]
     fn bytes_are_made_without_the_outside_world() {
         let code = "use std::{fs, time::Instant};\n";
-        for place in [
-            "crates/libvirt-rpc/src/wire/xdr.rs",
-            "crates/cloud-init/src/iso.rs",
-        ] {
+        for place in ["crates/libvirt-rpc/src/wire/xdr.rs", "crates/cloud-init/src/iso.rs"] {
             assert_eq!(check(place, code).len(), 2, "{place}");
             assert_eq!(check(place, "let offset = size;\n"), [], "{place}");
         }

@@ -19,10 +19,7 @@ pub(super) fn check(place: &str, text: &str) -> Vec<Finding> {
     if !KINDS.iter().any(|kind| place.ends_with(kind)) {
         return Vec::new();
     }
-    let words: Vec<String> = WORDS
-        .iter()
-        .map(|(head, tail)| format!("{head}{tail}"))
-        .collect();
+    let words: Vec<String> = WORDS.iter().map(|(head, tail)| format!("{head}{tail}")).collect();
     let mut findings = Vec::new();
     for (number, line) in text.lines().enumerate() {
         for word in words.iter().filter(|word| line.contains(word.as_str())) {
@@ -53,9 +50,6 @@ mod tests {
 
     #[test]
     fn finished_work_is_fine() {
-        assert_eq!(
-            check("crates/x/src/a.rs", "let mastodon = ignore; // to do so\n"),
-            []
-        );
+        assert_eq!(check("crates/x/src/a.rs", "let mastodon = ignore; // to do so\n"), []);
     }
 }

@@ -59,11 +59,7 @@ async fn main() -> Result<()> {
 
 async fn walk(mut client: Client, arguments: &Arguments) -> Result<()> {
     let mut list = changes_since(MachineList::default(), &mut client).await?;
-    println!(
-        "{} machines; {} of them walk",
-        list.machines.len(),
-        arguments.machines
-    );
+    println!("{} machines; {} of them walk", list.machines.len(), arguments.machines);
     let hold = Duration::from_secs(arguments.hold);
     let mut walk = Walk::new(&list.machines, arguments.machines, hold)?;
     let mut table = Table::new();
@@ -78,15 +74,10 @@ async fn walk(mut client: Client, arguments: &Arguments) -> Result<()> {
     }
     let whole = changes_since(MachineList::default(), &mut client).await?;
     for step in walk.steps() {
-        let found = whole
-            .machines
-            .iter()
-            .find(|machine| machine.id == step.id());
+        let found = whole.machines.iter().find(|machine| machine.id == step.id());
         let machine = found.with_context(|| format!("machine `{}` is gone", step.id()))?;
         ensure!(
-            machine.state() == MachineState::Speculative
-                && machine.host.is_none()
-                && machine.cluster.is_empty(),
+            machine.state() == MachineState::Speculative && machine.host.is_none() && machine.cluster.is_empty(),
             "machine `{}` did not come back to where it began: {machine:?}",
             step.id()
         );

@@ -24,8 +24,7 @@ pub(crate) struct Table {
 
 impl Table {
     pub(crate) fn new() -> Self {
-        let in_place =
-            io::stdout().is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let in_place = io::stdout().is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb");
         Self {
             in_place,
             colour: in_place && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
@@ -114,9 +113,7 @@ impl Table {
 }
 
 fn width(steps: &[Step], title: &str, column: impl Fn(&Machine) -> &str) -> usize {
-    let widths = steps
-        .iter()
-        .map(|step| column(step.machine()).chars().count());
+    let widths = steps.iter().map(|step| column(step.machine()).chars().count());
     widths.max().unwrap_or_default().max(title.len())
 }
 

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use bigfleet_proto::{
-    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, Machine, MachineState,
-    TransitionAck,
+    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, Machine, MachineState, TransitionAck,
 };
 use tokio::task::JoinSet;
 use tonic::{Response, Status};
@@ -80,10 +79,7 @@ impl Walk {
             .collect();
         ensure!(count > 0, "no machine is to walk");
         if free.len() < count {
-            bail!(
-                "{} machines are SPECULATIVE; {count} are to walk",
-                free.len()
-            );
+            bail!("{} machines are SPECULATIVE; {count} are to walk", free.len());
         }
         let stride = free.len() / count;
         let chosen = free.into_iter().step_by(stride).take(count);

@@ -110,13 +110,7 @@ impl Load {
             ..ListFilter::default()
         };
         let client = self.clients.first_mut().ok_or("no connection")?;
-        while !client
-            .list(filter.clone())
-            .await?
-            .get_ref()
-            .machines
-            .is_empty()
-        {
+        while !client.list(filter.clone()).await?.get_ref().machines.is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
         Ok(())
@@ -152,12 +146,7 @@ impl Load {
 }
 
 impl Call {
-    async fn send(
-        self,
-        client: &mut Client,
-        machine_id: String,
-        sequence_number: i64,
-    ) -> Result<()> {
+    async fn send(self, client: &mut Client, machine_id: String, sequence_number: i64) -> Result<()> {
         let (shard_id, shard_epoch) = ("bench".to_owned(), 1);
         match self {
             Self::Create => {
@@ -192,14 +181,9 @@ struct Gets {
 
 impl Gets {
     fn start(server: &Server) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (addr, fleet) = (server.addr(), server.machines());
-        let (run, end) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicBool::new(false)),
-        );
+        let (run, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (running, ended) = (Arc::clone(&run), Arc::clone(&end));
         let thread = thread::spawn(move || {
             runtime.block_on(async {
@@ -223,8 +207,6 @@ impl Gets {
 
     fn finish(self) -> Result<Vec<Duration>> {
         self.end.store(true, Ordering::Relaxed);
-        self.thread
-            .join()
-            .map_err(|_| "the thread of the Gets panicked")?
+        self.thread.join().map_err(|_| "the thread of the Gets panicked")?
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use providerkit::{
-    Backend, Capabilities, CapacityType, ConfigureRequest, CreateRequest, Created, DeleteRequest,
-    DeleteSupport, DrainRequest, Error, HostRef, Profile, Slot,
+    Backend, Capabilities, CapacityType, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
+    DrainRequest, Error, HostRef, Profile, Slot,
 };
 
 const PROVIDER: &str = "bench";
@@ -58,16 +58,12 @@ fn profiles() -> Vec<Arc<Profile>> {
     for zone in ["rack-a", "rack-b", "rack-c"] {
         for cores in [2_u32, 4, 8, 16] {
             let memory = cores * 4;
-            let profile = Profile::new(
-                format!("libvirt-{cores}c-{memory}g"),
-                zone,
-                CapacityType::OnDemand,
-            )
-            .price_per_hour(0.05 * f64::from(cores))
-            .resource("cpu", cores.to_string())
-            .resource("memory", format!("{memory}Gi"))
-            .label("kubernetes.io/arch", "amd64")
-            .label("kubernetes.io/os", "linux");
+            let profile = Profile::new(format!("libvirt-{cores}c-{memory}g"), zone, CapacityType::OnDemand)
+                .price_per_hour(0.05 * f64::from(cores))
+                .resource("cpu", cores.to_string())
+                .resource("memory", format!("{memory}Gi"))
+                .label("kubernetes.io/arch", "amd64")
+                .label("kubernetes.io/os", "linux");
             profiles.push(Arc::new(profile));
         }
     }

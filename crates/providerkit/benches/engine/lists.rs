@@ -74,11 +74,7 @@ async fn full(server: &Server, addr: SocketAddr, rounds: u32) -> Result<Full> {
 
 /// Gets and empty deltas in turn, one at a time, so that both meet the same machine.
 async fn pairs(client: &mut Client, fleet: usize) -> Result<(Latencies, Latencies)> {
-    let head = client
-        .list(ListFilter::default())
-        .await?
-        .into_inner()
-        .revision;
+    let head = client.list(ListFilter::default()).await?.into_inner().revision;
     let filter = ListFilter {
         since_revision: head,
         ..ListFilter::default()

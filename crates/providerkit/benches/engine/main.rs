@@ -66,12 +66,9 @@ fn run(arguments: &Arguments) -> Result<()> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    if let (true, Some(state), Some(addr), Some(naive)) = (
-        arguments.serve,
-        &arguments.state,
-        arguments.addr,
-        arguments.naive_addr,
-    ) {
+    if let (true, Some(state), Some(addr), Some(naive)) =
+        (arguments.serve, &arguments.state, arguments.addr, arguments.naive_addr)
+    {
         return runtime.block_on(server::serve(state, arguments.machines, addr, naive));
     }
     if !arguments.bench {

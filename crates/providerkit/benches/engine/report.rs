@@ -107,13 +107,7 @@ impl Report {
     }
 
     /// A row with a figure of each size; the goal is for the large one.
-    fn row(
-        &mut self,
-        figure: &'static str,
-        figures: &[Figures; 2],
-        of: impl Fn(&Figures) -> f64,
-        goal: Option<Goal>,
-    ) {
+    fn row(&mut self, figure: &'static str, figures: &[Figures; 2], of: impl Fn(&Figures) -> f64, goal: Option<Goal>) {
         let [small, large] = figures.each_ref().map(of);
         self.rows.push(Row {
             figure,
@@ -135,24 +129,9 @@ impl Report {
             goal: FLATNESS.text,
             met: Some((FLATNESS.met)(large / small)),
         });
-        self.row(
-            "  ack p50, ms",
-            figures,
-            |of| of.acks.creates.percentile(50),
-            None,
-        );
-        self.row(
-            "  ack p99, ms",
-            figures,
-            |of| of.acks.creates.percentile(99),
-            None,
-        );
-        self.row(
-            "Get p50 meanwhile, ms",
-            figures,
-            |of| of.acks.gets.percentile(50),
-            None,
-        );
+        self.row("  ack p50, ms", figures, |of| of.acks.creates.percentile(50), None);
+        self.row("  ack p99, ms", figures, |of| of.acks.creates.percentile(99), None);
+        self.row("Get p50 meanwhile, ms", figures, |of| of.acks.gets.percentile(50), None);
         self.row(
             "Get p99 meanwhile, ms",
             figures,
@@ -162,24 +141,9 @@ impl Report {
     }
 
     fn lists(&mut self, figures: &[Figures; 2]) {
-        self.row(
-            "full List, MB",
-            figures,
-            |of| of.lists.full.bytes as f64 / 1e6,
-            None,
-        );
-        self.row(
-            "  server CPU, ms",
-            figures,
-            |of| ms(of.lists.full.cpu),
-            None,
-        );
-        self.row(
-            "  server CPU, ms, naive",
-            figures,
-            |of| ms(of.naive.cpu),
-            None,
-        );
+        self.row("full List, MB", figures, |of| of.lists.full.bytes as f64 / 1e6, None);
+        self.row("  server CPU, ms", figures, |of| ms(of.lists.full.cpu), None);
+        self.row("  server CPU, ms, naive", figures, |of| ms(of.naive.cpu), None);
         self.row(
             "  naive / ours",
             figures,
@@ -188,18 +152,8 @@ impl Report {
         );
         self.row("  wall, ms", figures, |of| ms(of.lists.full.wall), None);
         self.row("  wall, ms, naive", figures, |of| ms(of.naive.wall), None);
-        self.row(
-            "idle Get p50, ms",
-            figures,
-            |of| of.lists.get.percentile(50),
-            None,
-        );
-        self.row(
-            "empty delta p50, ms",
-            figures,
-            |of| of.lists.delta.percentile(50),
-            None,
-        );
+        self.row("idle Get p50, ms", figures, |of| of.lists.get.percentile(50), None);
+        self.row("empty delta p50, ms", figures, |of| of.lists.delta.percentile(50), None);
         self.row(
             "  delta - Get",
             figures,
@@ -209,12 +163,7 @@ impl Report {
     }
 
     fn process(&mut self, figures: &[Figures; 2]) {
-        self.row(
-            "first start, s",
-            figures,
-            |of| of.seeded.as_secs_f64(),
-            None,
-        );
+        self.row("first start, s", figures, |of| of.seeded.as_secs_f64(), None);
         self.row(
             "restart to first Get, s, best",
             figures,
@@ -240,11 +189,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [small, large] = self.sizes;
-        writeln!(
-            f,
-            "{:<32} {small:>10} {large:>10}   {:<8} ",
-            "machines", "goal"
-        )?;
+        writeln!(f, "{:<32} {small:>10} {large:>10}   {:<8} ", "machines", "goal")?;
         for row in &self.rows {
             let verdict = match row.met {
                 Some(true) => "ok",

@@ -19,18 +19,11 @@ use crate::{Result, backend, naive::Naive, wire};
 const START: Duration = Duration::from_secs(120);
 
 /// Serves until it is killed. Nothing is bound before the state is loaded, so that the first connection is answered.
-pub(crate) async fn serve(
-    state: &Path,
-    machines: usize,
-    addr: SocketAddr,
-    naive_addr: SocketAddr,
-) -> Result<()> {
+pub(crate) async fn serve(state: &Path, machines: usize, addr: SocketAddr, naive_addr: SocketAddr) -> Result<()> {
     let store = Box::new(Sqlite::open(state)?);
     let backend = Arc::new(backend::Instant { machines });
     let engine = Engine::start(Options::new("bench"), store, backend).await?;
-    let naive = CapacityProviderServer::new(Naive {
-        engine: engine.clone(),
-    });
+    let naive = CapacityProviderServer::new(Naive { engine: engine.clone() });
     let ours = Grpc::builder()
         .add_service(providerkit::server(engine))
         .serve_with_incoming(listen(addr).await?);
@@ -59,10 +52,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(state: &Path, machines: usize) -> Result<Self> {
         // Both are held until both are known, so that they differ.
-        let (ours, naive) = (
-            StdListener::bind("127.0.0.1:0")?,
-            StdListener::bind("127.0.0.1:0")?,
-        );
+        let (ours, naive) = (StdListener::bind("127.0.0.1:0")?, StdListener::bind("127.0.0.1:0")?);
         let (addr, naive_addr) = (ours.local_addr()?, naive.local_addr()?);
         drop((ours, naive));
         let spawned = Instant::now();

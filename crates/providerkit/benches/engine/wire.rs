@@ -41,9 +41,7 @@ pub(crate) async fn list_size(channel: &Channel) -> Result<usize> {
     let mut grpc = Grpc::new(channel.clone()).max_decoding_message_size(LIMIT);
     grpc.ready().await?;
     let path = PathAndQuery::from_static("/bigfleet.v1alpha1.CapacityProvider/List");
-    let answer = grpc
-        .unary(Request::new(ListFilter::default()), path, Count)
-        .await?;
+    let answer = grpc.unary(Request::new(ListFilter::default()), path, Count).await?;
     Ok(answer.into_inner())
 }
 
@@ -68,14 +66,8 @@ impl Encoder for Count {
     type Item = ListFilter;
     type Error = Status;
 
-    fn encode(
-        &mut self,
-        filter: ListFilter,
-        out: &mut EncodeBuf<'_>,
-    ) -> std::result::Result<(), Status> {
-        filter
-            .encode(out)
-            .map_err(|error| Status::internal(error.to_string()))
+    fn encode(&mut self, filter: ListFilter, out: &mut EncodeBuf<'_>) -> std::result::Result<(), Status> {
+        filter.encode(out).map_err(|error| Status::internal(error.to_string()))
     }
 }
 
