@@ -25,7 +25,7 @@ pub(super) fn check(root: Node<'_>, layers: &Layers) -> Checked {
         findings: Vec::new(),
         origins: BTreeMap::new(),
     };
-    let config = walk.table(root, "", Origin::Default, layers.merged());
+    let config = walk.table(root, "", &Origin::Default, layers.merged());
     Checked {
         config: config.unwrap_or_else(|| Json::Object(Map::new())),
         findings: walk.findings,
@@ -46,7 +46,7 @@ impl Walk<'_> {
         self.origins.insert(key.to_owned(), origin.clone());
         match value {
             Value::Empty(..) => None,
-            Value::Dict(_, dict) if node.is("object") => self.table(node, key, origin, dict),
+            Value::Dict(_, dict) if node.is("object") => self.table(node, key, &origin, dict),
             Value::Array(_, items) if node.is("array") => {
                 let kept = items.into_iter().enumerate().filter_map(|(index, item)| {
                     let items = node.items()?;
@@ -58,11 +58,11 @@ impl Walk<'_> {
         }
     }
 
-    fn table(&mut self, node: Node<'_>, at: &str, origin: Origin, dict: Dict) -> Option<Json> {
+    fn table(&mut self, node: Node<'_>, at: &str, origin: &Origin, dict: Dict) -> Option<Json> {
         let missing: Vec<_> = node
             .required()
             .into_iter()
-            .filter(|required| !dict.contains_key(*required))
+            .filter(|required| matches!(dict.get(*required), None | Some(Value::Empty(..))))
             .collect();
         for required in &missing {
             let problem = format!("`{}` is missing", join(at, required));
@@ -91,11 +91,7 @@ impl Walk<'_> {
         {
             return Some(json);
         }
-        let found = if node.is_secret() {
-            "something else"
-        } else {
-            &found
-        };
+        let found = if node.is_secret() { "something else" } else { &found };
         let problem = format!("`{key}` must be {}, but is {found}", node.expected());
         self.findings.push(Finding::new(origin, problem));
         None
@@ -108,8 +104,7 @@ impl Walk<'_> {
             None => format!("known here: {}", keys.join(", ")),
         };
         let problem = format!("`{}` is not a known key; {hint}", join(at, key));
-        self.findings
-            .push(Finding::new(self.layers.origin(tag), problem));
+        self.findings.push(Finding::new(self.layers.origin(tag), problem));
     }
 }
 

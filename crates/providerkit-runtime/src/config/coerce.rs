@@ -49,15 +49,8 @@ fn list(node: Node<'_>, text: &str) -> Value {
     {
         return value;
     }
-    let items = text
-        .split(',')
-        .map(str::trim)
-        .filter(|item| !item.is_empty());
-    Value::from(
-        items
-            .map(|item| coerce(node.items(), item))
-            .collect::<Vec<_>>(),
-    )
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    Value::from(items.map(|item| coerce(node.items(), item)).collect::<Vec<_>>())
 }
 
 fn structured(text: &str) -> Option<Value> {

@@ -47,10 +47,7 @@ pub(super) fn read(
     (values, findings)
 }
 
-fn sorted(
-    prefix: &str,
-    variables: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Vec<(String, OsString)> {
+fn sorted(prefix: &str, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(String, OsString)> {
     let mut named: Vec<_> = variables
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -70,16 +67,12 @@ struct Place {
 impl Place {
     fn find(root: Node<'_>, keys: &str) -> Self {
         if let Some(path) = known(root, keys) {
-            return Self {
-                path,
-                from_file: false,
-            };
+            return Self { path, from_file: false };
         }
         let named_by_file = keys.strip_suffix(FILE).and_then(|keys| known(root, keys));
         let from_file = named_by_file.is_some();
         // A key that is not known is looked up in lower case, so that the check reports it as it would be written.
-        let path =
-            named_by_file.unwrap_or_else(|| keys.split("__").map(str::to_lowercase).collect());
+        let path = named_by_file.unwrap_or_else(|| keys.split("__").map(str::to_lowercase).collect());
         Self { path, from_file }
     }
 }
@@ -90,14 +83,7 @@ fn known(root: Node<'_>, keys: &str) -> Option<Vec<String>> {
     let mut path = Vec::new();
     for key in keys.split("__") {
         let child = node.child(key)?;
-        path.push(
-            if child.name.is_empty() {
-                key
-            } else {
-                child.name
-            }
-            .to_owned(),
-        );
+        path.push(if child.name.is_empty() { key } else { child.name }.to_owned());
         node = child.node;
     }
     Some(path)

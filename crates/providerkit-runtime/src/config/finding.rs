@@ -111,8 +111,7 @@ impl fmt::Display for Error {
             [only] => write!(f, "the configuration is not valid: {only}"),
             all => {
                 write!(f, "the configuration has {} mistakes", all.len())?;
-                all.iter()
-                    .try_for_each(|finding| write!(f, "\n  {finding}"))
+                all.iter().try_for_each(|finding| write!(f, "\n  {finding}"))
             }
         }
     }

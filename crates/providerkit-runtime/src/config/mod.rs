@@ -84,11 +84,7 @@ impl<T: Default + Serialize + DeserializeOwned + JsonSchema> Loader<T> {
     /// The second underscore tells them from the variables Kubernetes makes of a Service of the same name. An empty
     /// variable counts as unset; `…_FILE` names a file that holds the value.
     #[must_use]
-    pub fn environment(
-        mut self,
-        prefix: &str,
-        variables: impl IntoIterator<Item = (OsString, OsString)>,
-    ) -> Self {
+    pub fn environment(mut self, prefix: &str, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let root = Node::root(&self.schema);
         let (values, mut findings) = environment::read(root, prefix, variables);
         for value in values {

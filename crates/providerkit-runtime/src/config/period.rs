@@ -184,12 +184,7 @@ mod tests {
 
     #[test]
     fn a_period_reads_back_as_it_is_shown() {
-        for (text, shown) in [
-            ("90m", "1h30m"),
-            ("10m", "10m"),
-            ("0", "0s"),
-            ("1500us", "1ms500us"),
-        ] {
+        for (text, shown) in [("90m", "1h30m"), ("10m", "10m"), ("0", "0s"), ("1500us", "1ms500us")] {
             let period: Period = text.parse().unwrap();
             assert_eq!(period.to_string(), shown);
             assert_eq!(shown.parse(), Ok(period));

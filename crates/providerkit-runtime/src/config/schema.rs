@@ -30,11 +30,7 @@ impl<'a> Node<'a> {
         let fixed = alternatives.iter().find_map(|node| {
             let properties = node.at.get("properties")?.as_object()?;
             let exact = properties.get_key_value(key);
-            exact.or_else(|| {
-                properties
-                    .iter()
-                    .find(|(name, _)| name.eq_ignore_ascii_case(key))
-            })
+            exact.or_else(|| properties.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)))
         });
         if let Some((name, at)) = fixed {
             let node = Self { at, ..self };
@@ -58,8 +54,7 @@ impl<'a> Node<'a> {
         let properties = |node: Self| node.at.get("properties").and_then(Json::as_object);
         let alternatives = self.alternatives();
         let maps = alternatives.into_iter().filter_map(properties);
-        maps.flat_map(|map| map.keys().map(String::as_str))
-            .collect()
+        maps.flat_map(|map| map.keys().map(String::as_str)).collect()
     }
 
     pub(super) fn required(self) -> Vec<&'a str> {
@@ -67,18 +62,11 @@ impl<'a> Node<'a> {
             return Vec::new();
         };
         let required = only.at.get("required").and_then(Json::as_array);
-        required
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_str)
-            .collect()
+        required.into_iter().flatten().filter_map(Json::as_str).collect()
     }
 
     pub(super) fn items(self) -> Option<Self> {
-        let at = self
-            .alternatives()
-            .into_iter()
-            .find_map(|node| node.at.get("items"))?;
+        let at = self.alternatives().into_iter().find_map(|node| node.at.get("items"))?;
         Some(Self { at, ..self })
     }
 
@@ -111,10 +99,7 @@ impl<'a> Node<'a> {
             return format!("one of {}", choices.join(", "));
         }
         let alternatives = self.alternatives();
-        let kinds: Vec<String> = alternatives
-            .iter()
-            .map(|node| node.expected_alone())
-            .collect();
+        let kinds: Vec<String> = alternatives.iter().map(|node| node.expected_alone()).collect();
         kinds.join(" or ")
     }
 
@@ -176,8 +161,7 @@ impl<'a> Node<'a> {
     fn in_range(&self, number: &serde_json::Number) -> bool {
         let number = number.as_f64().unwrap_or(f64::NAN);
         let bound = |name| self.at.get(name).and_then(Json::as_f64);
-        bound("minimum").is_none_or(|low| number >= low)
-            && bound("maximum").is_none_or(|high| number <= high)
+        bound("minimum").is_none_or(|low| number >= low) && bound("maximum").is_none_or(|high| number <= high)
     }
 
     fn is_period(&self) -> bool {

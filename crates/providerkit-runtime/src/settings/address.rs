@@ -31,9 +31,7 @@ impl Address {
                 (Ipv6Addr::UNSPECIFIED, self.port).into(),
                 (Ipv4Addr::UNSPECIFIED, self.port).into(),
             ]),
-            Some(host) => Ok(tokio::net::lookup_host((host.as_str(), self.port))
-                .await?
-                .collect()),
+            Some(host) => Ok(tokio::net::lookup_host((host.as_str(), self.port)).await?.collect()),
         }
     }
 
@@ -68,20 +66,13 @@ impl FromStr for Address {
         if host.is_empty() {
             return Ok(Self::any(port));
         }
-        let bracketed = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'));
+        let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let valid = match bracketed {
             Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
             None => !host.contains([':', '/', '[', ']']) && !host.contains(char::is_whitespace),
         };
         let host = bracketed.unwrap_or(host).to_owned();
-        valid
-            .then_some(Self {
-                host: Some(host),
-                port,
-            })
-            .ok_or_else(invalid)
+        valid.then_some(Self { host: Some(host), port }).ok_or_else(invalid)
     }
 }
 
@@ -117,9 +108,6 @@ mod tests {
     #[tokio::test]
     async fn every_interface_is_tried_with_ipv6_first() {
         let found = Address::any(7).resolve().await.unwrap();
-        assert_eq!(
-            found,
-            ["[::]:7".parse().unwrap(), "0.0.0.0:7".parse().unwrap()]
-        );
+        assert_eq!(found, ["[::]:7".parse().unwrap(), "0.0.0.0:7".parse().unwrap()]);
     }
 }

@@ -16,9 +16,7 @@ pub struct AdminConfig {
 
 impl Default for AdminConfig {
     fn default() -> Self {
-        Self {
-            addr: ":9090".into(),
-        }
+        Self { addr: ":9090".into() }
     }
 }
 

@@ -97,18 +97,11 @@ impl Listen {
 
 /// Half a configuration is refused, because taking it for plaintext would be worse than not starting.
 fn tls(config: TlsConfig, findings: &mut Findings) -> Option<TlsFiles> {
-    match (
-        present(config.cert),
-        present(config.key),
-        present(config.ca),
-    ) {
+    match (present(config.cert), present(config.key), present(config.ca)) {
         (None, None, None) => None,
         (Some(cert), Some(key), ca) => Some(TlsFiles { cert, key, ca }),
         (Some(_), None, _) => {
-            findings.refuse(
-                "listen.tls.cert",
-                "is given without its key; add `listen.tls.key`",
-            );
+            findings.refuse("listen.tls.cert", "is given without its key; add `listen.tls.key`");
             None
         }
         (None, Some(_), _) => {

@@ -1,6 +1,9 @@
 //! How machines go from state to state.
 
-use std::time::Duration;
+use std::{
+    num::{NonZeroU32, NonZeroUsize},
+    time::Duration,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,8 +27,10 @@ pub struct TransitionsConfig {
     /// How often the backend is asked what there is.
     pub reconcile_interval: Period,
     /// How many fence marks of machines that do not exist are remembered.
-    pub ghost_marks: u32,
+    pub ghost_marks: NonZeroU32,
 }
+
+const GHOST_MARKS: NonZeroU32 = NonZeroU32::new(65_536).unwrap();
 
 impl Default for TransitionsConfig {
     fn default() -> Self {
@@ -34,9 +39,9 @@ impl Default for TransitionsConfig {
             on_restart: OnRestart::default(),
             failed_slots: FailedSlots::default(),
             failed_hold: Period::seconds(10 * 60),
-            cancel_grace: Period::seconds(10),
+            cancel_grace: Period::seconds(30),
             reconcile_interval: Period::seconds(2 * 60),
-            ghost_marks: 65_536,
+            ghost_marks: GHOST_MARKS,
         }
     }
 }
@@ -118,7 +123,7 @@ pub struct Transitions {
     /// How often the backend is asked what there is.
     pub reconcile_interval: Duration,
     /// How many fence marks of unknown machines are remembered.
-    pub ghost_marks: usize,
+    pub ghost_marks: NonZeroUsize,
 }
 
 impl Transitions {
@@ -130,7 +135,7 @@ impl Transitions {
             period.0
         };
         let timeouts = &config.timeouts;
-        let parsed = Self {
+        Self {
             create: positive("timeouts.create", timeouts.create),
             configure: positive("timeouts.configure", timeouts.configure),
             drain: positive("timeouts.drain", timeouts.drain),
@@ -141,11 +146,7 @@ impl Transitions {
             failed_hold: config.failed_hold.0,
             cancel_grace: config.cancel_grace.0,
             reconcile_interval: positive("reconcile_interval", config.reconcile_interval),
-            ghost_marks: usize::try_from(config.ghost_marks).unwrap_or(usize::MAX),
-        };
-        if config.ghost_marks == 0 {
-            findings.refuse("transitions.ghost_marks", "must be at least 1");
+            ghost_marks: config.ghost_marks.try_into().unwrap_or(NonZeroUsize::MAX),
         }
-        parsed
     }
 }

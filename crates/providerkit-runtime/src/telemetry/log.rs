@@ -34,13 +34,7 @@ where
         let colours = terminal && std::env::var_os("NO_COLOR").is_none();
         Box::new(lines.with_ansi(colours).finish())
     } else {
-        Box::new(
-            lines
-                .json()
-                .flatten_event(true)
-                .with_current_span(false)
-                .finish(),
-        )
+        Box::new(lines.json().flatten_event(true).with_current_span(false).finish())
     }
 }
 

@@ -1,6 +1,10 @@
 //! The metrics of the process, rendered for Prometheus.
 
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use metrics::gauge;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
@@ -36,10 +40,17 @@ impl BuildInfo {
 }
 
 /// Reads what was recorded through the `metrics` facade.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Metrics {
     handle: PrometheusHandle,
     process: Collector,
+    before: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
 }
 
 impl Metrics {
@@ -50,11 +61,8 @@ impl Metrics {
     pub fn install(prefix: &'static str, build: BuildInfo) -> Result<Self, Error> {
         let failed = |error| Error::new("metrics", error);
         let (recorder, metrics) = Self::new(prefix).map_err(|error| failed(error.into()))?;
-        metrics::set_global_recorder(recorder).map_err(|error| {
-            failed(Box::<dyn std::error::Error + Send + Sync>::from(
-                error.to_string(),
-            ))
-        })?;
+        metrics::set_global_recorder(recorder)
+            .map_err(|error| failed(Box::<dyn std::error::Error + Send + Sync>::from(error.to_string())))?;
         metrics.begin(build);
         Ok(metrics)
     }
@@ -62,13 +70,13 @@ impl Metrics {
     fn new(prefix: &'static str) -> Result<(impl metrics::Recorder, Self), BuildError> {
         let mut builder = PrometheusBuilder::new().set_buckets(names::OTHER)?;
         for (name, buckets) in names::BUCKETS {
-            builder =
-                builder.set_buckets_for_metric(Matcher::Suffix((*name).to_owned()), buckets)?;
+            builder = builder.set_buckets_for_metric(Matcher::Suffix((*name).to_owned()), buckets)?;
         }
         let recorder = builder.build_recorder();
         let metrics = Self {
             handle: recorder.handle(),
             process: Collector::default(),
+            before: Arc::default(),
         };
         Ok((Prefixed::new(prefix, recorder), metrics))
     }
@@ -83,10 +91,20 @@ impl Metrics {
         .set(1);
     }
 
+    /// Gives somebody the chance to set gauges before they are read. The first to ask has it.
+    pub(crate) fn before_render(&self, set: impl Fn() + Send + Sync + 'static) {
+        if self.before.set(Box::new(set)).is_err() {
+            tracing::debug!("gauges are set by somebody else already");
+        }
+    }
+
     /// Everything recorded so far, in Prometheus' text format 0.0.4.
     #[must_use]
     pub fn render(&self) -> String {
         self.process.collect();
+        if let Some(set) = self.before.get() {
+            set();
+        }
         self.handle.render()
     }
 
@@ -126,10 +144,7 @@ mod tests {
             counter!("bigfleet_libvirt_whole_total").increment(1);
         });
         assert!(
-            has_line(
-                &text,
-                "bigfleet_libvirt_transitions_total{outcome=\"ok\"} 2"
-            ),
+            has_line(&text, "bigfleet_libvirt_transitions_total{outcome=\"ok\"} 2"),
             "{text}"
         );
         assert!(has_line(&text, "bigfleet_libvirt_whole_total 1"), "{text}");

@@ -21,10 +21,7 @@ pub struct Error {
 }
 
 impl Error {
-    fn new(
-        what: &'static str,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    fn new(what: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self {
             what,
             source: source.into(),

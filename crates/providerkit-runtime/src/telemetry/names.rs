@@ -19,13 +19,14 @@ pub(crate) const TLS_RELOADS: &str = "tls_reloads_total";
 
 /// Seconds of answers that come from memory.
 const FAST: &[f64] = &[
-    0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-    10.0,
+    0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 /// Seconds of machines that boot.
 const SLOW: &[f64] = &[
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0,
 ];
+/// How many.
+const COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 /// For what is not listed.
 pub(super) const OTHER: &[f64] = &[0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
@@ -36,6 +37,7 @@ pub(super) const BUCKETS: &[(&str, &[f64])] = &[
     ("reconcile_duration_seconds", SLOW),
     ("transition_duration_seconds", SLOW),
     ("api_duration_seconds", SLOW),
+    ("store_group_size", COUNTS),
 ];
 
 /// Tells the recorder what they mean, and shows those that count from 0.
@@ -43,11 +45,7 @@ pub(super) fn describe() {
     describe_gauge!(BUILD_INFO, "What runs here; always 1.");
     describe_counter!(PANICS, "Panics anywhere in the process.");
     describe_counter!(GRPC_REQUESTS, "gRPC calls by method and code.");
-    describe_histogram!(
-        GRPC_DURATION,
-        Unit::Seconds,
-        "Time until a gRPC call was answered."
-    );
+    describe_histogram!(GRPC_DURATION, Unit::Seconds, "Time until a gRPC call was answered.");
     describe_gauge!(
         CERTIFICATE_NOT_AFTER,
         Unit::Seconds,

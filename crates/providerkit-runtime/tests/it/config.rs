@@ -91,9 +91,7 @@ impl Sources {
     }
 
     fn env(mut self, variables: &[(&str, &str)]) -> Self {
-        let variables = variables
-            .iter()
-            .map(|(name, value)| (name.into(), value.into()));
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
         self.loader = self.loader.environment("LP", variables);
         self
     }
@@ -127,10 +125,7 @@ impl Sources {
 fn later_layers_win_key_by_key() {
     let sources = Sources::new()
         .file("a.toml", "zone_id = 'a'\n[listen]\nport = 1\naddr = 'a'")
-        .file(
-            "b.json",
-            r#"{"listen": {"port": 2}, "tags": ["b"], "hold": "5m"}"#,
-        )
+        .file("b.json", r#"{"listen": {"port": 2}, "tags": ["b"], "hold": "5m"}"#)
         .env(&[("LP__LISTEN__PORT", "3"), ("LP__TAGS", "env")])
         .flag("--port", "listen.port", "4");
     let config = sources.config();
@@ -143,10 +138,7 @@ fn later_layers_win_key_by_key() {
         }
     );
     assert_eq!(config.tags, ["env"]);
-    assert_eq!(
-        (config.zone_id.as_str(), config.hold),
-        ("a", Period::seconds(300))
-    );
+    assert_eq!((config.zone_id.as_str(), config.hold), ("a", Period::seconds(300)));
 }
 
 #[test]
@@ -168,9 +160,7 @@ fn every_value_knows_where_it_came_from() {
 
 #[test]
 fn a_wrong_type_names_file_and_key_without_a_profile() {
-    let problems = Sources::new()
-        .file("a.toml", "[listen]\nport = 'abc'")
-        .problems();
+    let problems = Sources::new().file("a.toml", "[listen]\nport = 'abc'").problems();
     assert_eq!(
         problems,
         ["a.toml: `listen.port` must be a whole number from 0 to 65535, but is the text `abc`"]
@@ -202,10 +192,7 @@ fn all_mistakes_of_all_layers_are_reported_at_once() {
     let mut sources = missing
         .file("broken.toml", "zone_id = [")
         .file("a.yaml", "zone_id: x")
-        .file(
-            "b.json",
-            r#"{"ratio": "much", "host": {"r": {"wieght": 1}}}"#,
-        )
+        .file("b.json", r#"{"ratio": "much", "host": {"r": {"wieght": 1}}}"#)
         .env(&[
             ("LP__HOLD", "soon"),
             ("LP__PORTS", "1,70000"),
@@ -237,19 +224,15 @@ fn all_mistakes_of_all_layers_are_reported_at_once() {
 
 #[test]
 fn what_a_schema_cannot_find_is_reported_with_the_rest() {
-    let sources =
-        Sources::new()
-            .file("a.toml", "tags = 3")
-            .flag("--addr", "listen.addr", "nowhere");
+    let sources = Sources::new()
+        .file("a.toml", "tags = 3")
+        .flag("--addr", "listen.addr", "nowhere");
     let error = sources.loader.load().finish(|config, findings| {
         assert_eq!(config.tags, [""; 0]);
         findings.refuse("listen.addr", "is no address");
     });
     let error = error.unwrap_err().to_string();
-    assert!(
-        error.starts_with("the configuration has 2 mistakes\n"),
-        "{error}"
-    );
+    assert!(error.starts_with("the configuration has 2 mistakes\n"), "{error}");
     assert!(
         error.contains("a.toml: `tags` must be a list, but is the number 3"),
         "{error}"
@@ -286,10 +269,7 @@ fn text_from_the_environment_takes_the_type_of_its_key() {
 #[test]
 fn keys_of_maps_keep_their_case_in_the_environment() {
     let config = Sources::new()
-        .env(&[
-            ("LP__HOST__RackB__URI", "x"),
-            ("LP__HOST__RackB__WEIGHT", "-3"),
-        ])
+        .env(&[("LP__HOST__RackB__URI", "x"), ("LP__HOST__RackB__WEIGHT", "-3")])
         .config();
     assert_eq!(
         config.host["RackB"],
@@ -333,10 +313,7 @@ fn a_variable_may_name_a_file_that_holds_the_value() {
             "environment variable LP__SECRET_FILE: sets the same key as environment variable LP__SECRET; keep one of them"
         ]
     );
-    assert_eq!(
-        sources.env(&both[1..]).config().secret.as_deref(),
-        Some("hush")
-    );
+    assert_eq!(sources.env(&both[1..]).config().secret.as_deref(), Some("hush"));
 }
 
 #[test]

@@ -30,14 +30,9 @@ fn problems(flags: &[(&str, &str)]) -> Vec<String> {
 fn the_defaults_are_those_of_the_reference() {
     let settings = parse(&[]).unwrap();
     assert_eq!(settings.listen.address.to_string(), ":9000");
-    assert!(
-        settings.listen.reflection && settings.listen.tls.is_none() && settings.state.is_none()
-    );
+    assert!(settings.listen.reflection && settings.listen.tls.is_none() && settings.state.is_none());
     let admin = settings.admin.unwrap();
-    assert_eq!(
-        (admin.address.to_string().as_str(), admin.required),
-        (":9090", false)
-    );
+    assert_eq!((admin.address.to_string().as_str(), admin.required), (":9090", false));
     assert_eq!(settings.transitions.create, Duration::from_secs(300));
     assert_eq!(settings.transitions.drain, Duration::from_secs(600));
     assert_eq!(settings.transitions.failed_hold, Duration::from_secs(600));
@@ -49,25 +44,18 @@ fn the_defaults_survive_their_own_schema() {
     let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     std::fs::write(file.path(), defaults).unwrap();
     let loaded = Loader::<Config>::new().file(file.path()).load();
-    assert_eq!(
-        loaded.finish(|config, _| config).unwrap(),
-        Config::default()
-    );
+    assert_eq!(loaded.finish(|config, _| config).unwrap(), Config::default());
 }
 
 #[test]
 fn half_of_a_tls_configuration_is_refused() {
     assert_eq!(
         problems(&[("listen.tls.cert", "c.pem")]),
-        [
-            "flag --listen.tls.cert: `listen.tls.cert` is given without its key; add `listen.tls.key`"
-        ]
+        ["flag --listen.tls.cert: `listen.tls.cert` is given without its key; add `listen.tls.key`"]
     );
     assert_eq!(
         problems(&[("listen.tls.key", "k.pem"), ("listen.tls.ca", "ca.pem")]),
-        [
-            "flag --listen.tls.key: `listen.tls.key` is given without its certificate; add `listen.tls.cert`"
-        ]
+        ["flag --listen.tls.key: `listen.tls.key` is given without its certificate; add `listen.tls.cert`"]
     );
     let alone = problems(&[("listen.tls.ca", "ca.pem"), ("listen.tls.cert", "")]);
     assert!(
@@ -80,13 +68,7 @@ fn half_of_a_tls_configuration_is_refused() {
 
 #[test]
 fn a_named_admin_address_is_required_and_an_empty_one_is_none() {
-    assert!(
-        parse(&[("admin.addr", ":9090")])
-            .unwrap()
-            .admin
-            .unwrap()
-            .required
-    );
+    assert!(parse(&[("admin.addr", ":9090")]).unwrap().admin.unwrap().required);
     assert!(parse(&[("admin.addr", "")]).unwrap().admin.is_none());
 }
 
@@ -108,12 +90,12 @@ fn mistakes_of_every_section_are_told_together() {
     assert_eq!(
         keys,
         [
+            "transitions.ghost_marks",
             "transitions.on_restart",
             "provider",
             "listen.addr",
             "admin.addr",
             "transitions.timeouts.create",
-            "transitions.ghost_marks",
             "log.level",
         ],
         "{problems:#?}"
@@ -123,8 +105,5 @@ fn mistakes_of_every_section_are_told_together() {
 #[test]
 fn one_port_cannot_serve_both() {
     let problems = problems(&[("listen.addr", ":9090")]);
-    assert_eq!(
-        problems,
-        ["`admin.addr` is the address of the gRPC port too, `:9090`"]
-    );
+    assert_eq!(problems, ["`admin.addr` is the address of the gRPC port too, `:9090`"]);
 }

@@ -1,0 +1,106 @@
+//! The whole process of a provider: the engine on its store, behind the port.
+
+use std::{error::Error as StdError, path::Path, sync::Arc, time::Duration};
+
+use providerkit::{
+    Backend, Engine, Options,
+    store::{Memory, Sqlite, Store},
+};
+use tonic::service::Routes;
+
+use crate::{
+    serve::{self, Ended, Work},
+    settings::{FailedSlots, OnRestart, Settings, Transitions},
+    telemetry::Metrics,
+};
+
+/// Serves a backend until a signal comes.
+///
+/// # Errors
+/// When a port cannot be bound, the state cannot be opened or TLS cannot be set up; or when the server fails.
+pub async fn run(
+    settings: &Settings,
+    metrics: Option<Metrics>,
+    backend: Arc<dyn Backend>,
+) -> Result<Ended, serve::Error> {
+    let gauges = metrics.clone();
+    let start = async move {
+        providerkit::metric::describe();
+        let store = open(settings.state.as_deref()).await?;
+        let engine = Engine::start(options(settings), store, backend).await?;
+        if let Some(metrics) = gauges {
+            let engine = engine.clone();
+            metrics.before_render(move || engine.record_gauges());
+        }
+        Ok::<_, Box<dyn StdError + Send + Sync>>(engine)
+    };
+    serve::serve(settings, metrics, start).await
+}
+
+impl Work for Engine {
+    fn routes(&self) -> Routes {
+        Routes::new(providerkit::server(self.clone()))
+    }
+
+    fn refuse_mutations(&self) {
+        Self::refuse_mutations(self);
+    }
+
+    async fn stop(&self, grace: Duration) {
+        match Self::stop(self, grace).await {
+            Ok(stopped) => tracing::info!(
+                left_running = stopped.left_running,
+                "the state is closed; what was left running goes on at the next start"
+            ),
+            Err(error) => tracing::warn!(
+                cause = error.source(),
+                "the state was not closed cleanly; what was acknowledged is safe: {error}"
+            ),
+        }
+    }
+}
+
+/// Opening waits for the disk, so it is done apart.
+async fn open(path: Option<&Path>) -> Result<Box<dyn Store>, Box<dyn StdError + Send + Sync>> {
+    let Some(path) = path.map(Path::to_owned) else {
+        tracing::warn!("there is no state file: everything is forgotten when this process ends; name one with `state`");
+        return Ok(Box::new(Memory::default()));
+    };
+    let opened = tokio::task::spawn_blocking(move || Sqlite::open(path)).await?;
+    Ok(Box::new(opened?))
+}
+
+fn options(settings: &Settings) -> Options {
+    let mut options = Options::new(Arc::clone(&settings.provider));
+    let Transitions {
+        create,
+        configure,
+        drain,
+        delete,
+        describe,
+        on_restart,
+        failed_slots,
+        failed_hold,
+        cancel_grace,
+        reconcile_interval,
+        ghost_marks,
+    } = settings.transitions;
+    options.timeouts.create = create;
+    options.timeouts.configure = configure;
+    options.timeouts.drain = drain;
+    options.timeouts.delete = delete;
+    options.timeouts.describe = describe;
+    options.on_restart = match on_restart {
+        OnRestart::Resume => providerkit::OnRestart::Resume,
+        OnRestart::Fail => providerkit::OnRestart::Fail,
+    };
+    options.failed_slots = match failed_slots {
+        FailedSlots::Cleanup => providerkit::FailedSlots::Cleanup,
+        FailedSlots::Keep => providerkit::FailedSlots::Keep,
+    };
+    options.failed_hold = failed_hold;
+    options.cancel_grace = cancel_grace;
+    options.reconcile_interval = reconcile_interval;
+    options.ghost_marks = ghost_marks;
+    options
+}

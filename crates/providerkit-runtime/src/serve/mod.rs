@@ -1,0 +1,205 @@
+//! The life of a provider process: bind, load, serve, leave.
+//!
+//! The order is what callers notice (contract §11.5: to BigFleet, any error fails a machine for good):
+//!
+//! 1. The gRPC socket is bound. From here on a caller that connects waits instead of being refused.
+//! 2. The work is started: state is loaded, what ran before goes on.
+//! 3. Connections are accepted, and the probes say that we serve.
+//! 4. A signal: the probes say that we leave, `shutdown.delay` passes, changes are refused, connections are told to
+//!    go elsewhere, what runs has `shutdown.grace` to end. The admin port closes last.
+
+mod admin;
+mod bind;
+mod connection;
+mod grpc;
+mod health;
+mod incoming;
+mod observe;
+mod signals;
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tonic::service::Routes;
+
+use self::{health::Health, signals::Signals};
+use crate::{
+    settings::{Address, Settings},
+    telemetry::Metrics,
+    tls::{self, Tls},
+};
+
+/// What answers behind the port, and has to be ended in order.
+pub trait Work: Send + Sync {
+    /// The services it answers with. Asked once.
+    fn routes(&self) -> Routes;
+
+    /// From now on calls that change something are refused.
+    fn refuse_mutations(&self);
+
+    /// Ends it. What runs has this long to end by itself.
+    fn stop(&self, grace: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// How serving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// In order.
+    Orderly,
+    /// A second signal came: the process must exit now, whatever still runs.
+    AtOnce,
+}
+
+/// Why the process cannot serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The TLS files are of no use.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] tls::Error),
+    /// A socket could not be bound.
+    #[error("{what} port `{address}` cannot be bound; free it or choose another with `{key}`")]
+    Bind {
+        /// Which port.
+        what: &'static str,
+        /// Where it should be.
+        address: Address,
+        /// The key that says so.
+        key: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The work could not be started.
+    #[error(transparent)]
+    Start(Box<dyn std::error::Error + Send + Sync>),
+    /// Signals cannot be received.
+    #[error("signals cannot be received")]
+    Signals(#[source] io::Error),
+    /// The gRPC server ended by itself.
+    #[error("the gRPC server failed")]
+    Server(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Whether the configuration is to blame, rather than the circumstances.
+    #[must_use]
+    pub const fn is_configuration(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+}
+
+/// Serves until a signal comes. The work is started once the port is bound.
+///
+/// # Errors
+/// When it cannot begin, or cannot go on.
+pub async fn serve<W, E>(
+    settings: &Settings,
+    metrics: Option<Metrics>,
+    start: impl Future<Output = Result<W, E>>,
+) -> Result<Ended, Error>
+where
+    W: Work,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut signals = Signals::new().map_err(Error::Signals)?;
+    let tls = settings.listen.tls.clone().map(Tls::load).transpose()?;
+    let listener = bind("gRPC", &settings.listen.address, "listen.addr").await?;
+    let health = Health::new().await;
+    let admin = Admin::open(settings, &health, metrics).await?;
+    let work = tokio::select! {
+        started = start => started.map_err(|error| Error::Start(error.into()))?,
+        signal = signals.next() => {
+            tracing::info!(signal, "leaving before everything was loaded");
+            return Ok(Ended::Orderly);
+        }
+    };
+    let server = grpc::Server::new(&settings.listen, &health, work.routes());
+    let mut server = server.start(listener, tls.map(Arc::new));
+    health.serving().await;
+    tracing::info!(
+        address = %server.address(), tls = settings.listen.tls.is_some(), provider = &*settings.provider, "serving"
+    );
+    tokio::select! {
+        signal = signals.next() => tracing::info!(signal, "leaving; a second signal exits at once"),
+        error = server.failed() => return Err(Error::Server(error)),
+    }
+    let ended = tokio::select! {
+        () = leave(settings, &health, &work, server) => Ended::Orderly,
+        signal = signals.next() => {
+            tracing::warn!(signal, "exiting at once");
+            return Ok(Ended::AtOnce);
+        }
+    };
+    admin.close().await;
+    Ok(ended)
+}
+
+async fn leave<W: Work>(settings: &Settings, health: &Health, work: &W, server: grpc::Running) {
+    health.stopping().await;
+    tokio::time::sleep(settings.shutdown.delay).await;
+    work.refuse_mutations();
+    let grace = settings.shutdown.grace;
+    tokio::join!(server.close(grace), work.stop(grace));
+    tracing::info!("left in order");
+}
+
+async fn bind(what: &'static str, address: &Address, key: &'static str) -> Result<TcpListener, Error> {
+    bind::bind(address).await.map_err(|source| Error::Bind {
+        what,
+        address: address.clone(),
+        key,
+        source,
+    })
+}
+
+/// The admin port, if there is one.
+struct Admin {
+    stop: CancellationToken,
+    tasks: Vec<AbortOnDropHandle<()>>,
+}
+
+impl Admin {
+    /// How long probes and scrapes under way may take at the end.
+    const GRACE: Duration = Duration::from_secs(1);
+
+    async fn open(settings: &Settings, health: &Health, metrics: Option<Metrics>) -> Result<Self, Error> {
+        let mut this = Self {
+            stop: CancellationToken::new(),
+            tasks: Vec::new(),
+        };
+        if let Some(metrics) = metrics.clone() {
+            this.spawn(async move { metrics.upkeep().await });
+        }
+        let Some(admin) = &settings.admin else {
+            return Ok(this);
+        };
+        match bind("admin", &admin.address, "admin.addr").await {
+            Ok(listener) => {
+                let (health, stop) = (health.clone(), this.stop.clone());
+                this.spawn(admin::serve(listener, health, metrics, stop));
+            }
+            Err(error) if admin.required => return Err(error),
+            Err(error) => tracing::warn!(
+                cause = std::error::Error::source(&error).map(tracing::field::display),
+                "going on without probes and metrics: {error}"
+            ),
+        }
+        Ok(this)
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.push(AbortOnDropHandle::new(tokio::spawn(task)));
+    }
+
+    async fn close(mut self) {
+        self.stop.cancel();
+        // The upkeep never ends; the port is the last that was opened.
+        if let Some(last) = self.tasks.pop()
+            && timeout(Self::GRACE, last).await.is_err()
+        {
+            tracing::debug!("the admin port was cut off");
+        }
+    }
+}
