@@ -1,1 +1,113 @@
-fn main() {}
+//! `libvirt-provider`: a BigFleet capacity provider for libvirt/QEMU/KVM hosts.
+//!
+//! This file composes: arguments and configuration become settings and a backend, and the runtime serves them.
+
+mod cli;
+mod config;
+mod simulated;
+
+use std::{process::exit, sync::Arc};
+
+use anyhow::Context as _;
+use providerkit_runtime::{
+    config::Loaded,
+    serve::Ended,
+    telemetry::{self, BuildInfo, Metrics},
+};
+
+use crate::{
+    cli::Invocation,
+    config::{Config, Settings},
+    simulated::Simulated,
+};
+
+/// Before every metric's name, as the reference has it.
+const METRICS_PREFIX: &str = "bigfleet_libvirt_";
+const ENVIRONMENT_PREFIX: &str = "LIBVIRT_PROVIDER";
+
+const BUILD: BuildInfo = BuildInfo::new(
+    env!("CARGO_PKG_VERSION"),
+    env!("LIBVIRT_PROVIDER_REVISION"),
+    env!("LIBVIRT_PROVIDER_RUSTC"),
+);
+
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (revision ",
+    env!("LIBVIRT_PROVIDER_REVISION"),
+    ", rustc ",
+    env!("LIBVIRT_PROVIDER_RUSTC"),
+    ")"
+);
+
+/// How the process ends, besides 0.
+#[derive(Clone, Copy)]
+enum Failure {
+    /// The arguments or the configuration are not right (`EX_USAGE`).
+    Usage = 64,
+    /// Anything else (`EX_SOFTWARE`).
+    Internal = 70,
+}
+
+fn main() {
+    let invocation = match cli::parse(std::env::args_os(), VERSION) {
+        Ok(invocation) => invocation,
+        Err(error) => {
+            let code = if error.use_stderr() { Failure::Usage as i32 } else { 0 };
+            // Nobody is left to tell that nobody reads.
+            drop(error.print());
+            exit(code);
+        }
+    };
+    match run(invocation) {
+        Ok(Ended::AtOnce) => exit(Failure::Internal as i32),
+        Ok(_) => {}
+        Err((failure, error)) => {
+            complain(&error);
+            exit(failure as i32);
+        }
+    }
+}
+
+fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
+    let usage = |error| (Failure::Usage, error);
+    let internal = |error| (Failure::Internal, error);
+    let loaded: Loaded<Config> = invocation.load(ENVIRONMENT_PREFIX, std::env::vars_os());
+    let settings = loaded.finish(Settings::parse).map_err(|error| usage(error.into()))?;
+    if !settings.fake.enabled {
+        return Err(usage(anyhow::anyhow!(
+            "there are no hosts to make machines on, and this build does not support real libvirt hosts yet; \
+             start it with --use-fake-backend for machines that are only simulated"
+        )));
+    }
+    telemetry::init_log(&settings.runtime.log).map_err(|error| internal(error.into()))?;
+    telemetry::report_panics();
+    let metrics = Metrics::install(METRICS_PREFIX, BUILD).map_err(|error| internal(error.into()))?;
+    tracing::warn!(
+        slots = settings.fake.seed_count,
+        "the backend is simulated: its machines are not real"
+    );
+    let backend = Arc::new(Simulated::new(&settings.runtime.provider, &settings.fake));
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the asynchronous runtime cannot be started")
+        .map_err(internal)?;
+    let ended = threads.block_on(providerkit_runtime::run(&settings.runtime, Some(metrics), backend));
+    // A task that hangs must not keep a process that is done.
+    threads.shutdown_background();
+    ended.map_err(|error| {
+        let failure = if error.is_configuration() {
+            Failure::Usage
+        } else {
+            Failure::Internal
+        };
+        (failure, error.into())
+    })
+}
+
+/// For people, who may not have a log yet: the whole chain of causes.
+#[allow(clippy::print_stderr, reason = "the last words of the process")]
+fn complain(error: &anyhow::Error) {
+    eprintln!("libvirt-provider: {error:#}");
+}
