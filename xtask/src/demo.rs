@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{process, workspace};
 
+/// How long a simulated machine takes: long enough to be seen.
+const DELAY: &str = "600ms";
 const START: Duration = Duration::from_secs(20);
 const STOP: Duration = Duration::from_secs(20);
 
@@ -82,7 +84,9 @@ impl Provider {
             .arg(format!("--addr={address}"))
             .arg("--provider=demo")
             .arg("--use-fake-backend")
-            .arg(format!("--seed-count={}", machines.max(8)))
+            .arg(format!("--seed-count={}", machines.saturating_mul(4)))
+            .arg(format!("--set=fake.delay={DELAY}"))
+            .arg("--metrics-addr=")
             .arg(format!("--state={}", folder.join("state.db").display()))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)

@@ -13,6 +13,8 @@ use crate::Client;
 
 const SHARD: &str = "demo";
 const EPOCH: i64 = 1;
+/// Between the first calls of two machines, so that they are not all in the same state.
+const APART: Duration = Duration::from_millis(250);
 /// Clusters the machines are spread over.
 const CLUSTERS: [&str; 2] = ["blue", "green"];
 
@@ -156,8 +158,9 @@ enum Call {
 
 /// What a machine that rests is sent; nothing while a transition runs, and nothing once it is back.
 fn next(step: &Step, index: usize, hold: Duration) -> Option<Call> {
+    let place = u32::try_from(index).unwrap_or(u32::MAX);
     match (step.machine.state(), step.was_configured) {
-        (MachineState::Speculative, false) => Some(Call::Create),
+        (MachineState::Speculative, false) if step.rested() >= APART.saturating_mul(place) => Some(Call::Create),
         (MachineState::Idle, false) => Some(Call::Configure {
             cluster: CLUSTERS.get(index % CLUSTERS.len())?,
         }),
