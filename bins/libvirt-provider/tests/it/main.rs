@@ -1,0 +1,39 @@
+//! The real binary, as a child process, spoken to over gRPC as BigFleet would.
+//!
+//! A test whose name begins with a number keeps the behaviour of that number in the contract (§13); the others keep
+//! what no public suite asks. Every test starts its own provider, so that none depends on what another left behind.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a test from its first line to its last"
+)]
+
+mod harness;
+
+mod arguments;
+mod baseline_fencing;
+mod baseline_lifecycle;
+mod concurrency;
+mod crash;
+mod disk_full;
+mod durability;
+mod fencing;
+mod fields;
+mod lifecycle;
+mod lists;
+mod metadata;
+mod paging;
+mod process;
+mod property;
+mod restart;
+mod scale;
+mod secrets;
+mod sizes;
+mod state_file;
+mod tls;
+mod transitions;

@@ -1,0 +1,226 @@
+//! The file given as `--state`: who may have it, and what it must be (issue 2, point 4).
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use bigfleet_proto::MachineState as S;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use crate::harness::{Binding, Exit, Launch, operation};
+
+/// A directory and a state file that a provider has used and left.
+async fn used() -> (TempDir, PathBuf) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.db");
+    let provider = Launch::on(&path).start().await;
+    provider.configured(&Binding::to("c").with("k", "v")).await;
+    let (exit, _) = provider.terminate().await;
+    assert_eq!(exit.code(), Some(0), "{}", exit.output);
+    (directory, path)
+}
+
+/// Whatever is in the directory, but for locks, which say nothing.
+fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_none_or(|extension| extension != "lock"))
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Starts on a file that must be refused and left as it is.
+async fn refused(path: &Path) -> Exit {
+    let directory = path.parent().unwrap();
+    let before = contents(directory);
+    let exit = Launch::on(path).run().await;
+    assert!(!exit.status.success(), "{}", exit.output);
+    assert!(exit.code().is_some(), "ended by a signal: {exit:?}");
+    assert!(!exit.output.contains("panicked"), "{}", exit.output);
+    assert!(
+        exit.output.contains(&path.display().to_string()),
+        "the file is not named: {}",
+        exit.output
+    );
+    let after = contents(directory);
+    let names = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&after), names(&before));
+    assert!(after == before, "the file was changed");
+    exit
+}
+
+/// Refuses a file with this content.
+async fn refused_content(content: &[u8]) -> Exit {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.db");
+    fs::write(&path, content).unwrap();
+    refused(&path).await
+}
+
+#[tokio::test]
+async fn a_text_file_is_refused_and_left_alone() {
+    refused_content(b"{\"machines\": []}\n").await;
+    refused_content("certainly no database\n".repeat(1000).as_bytes()).await;
+}
+
+/// Trap of the reference: a file cut to nothing was taken for a first boot, and reopened every fence.
+#[tokio::test]
+async fn an_empty_file_is_refused_and_left_alone() {
+    refused_content(b"").await;
+}
+
+#[tokio::test]
+async fn a_truncated_header_is_refused_and_left_alone() {
+    let (_directory, path) = used().await;
+    let whole = fs::read(path).unwrap();
+    for len in [1, 16, 50, 99, 100, 1000] {
+        refused_content(&whole[..len]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_file_is_refused_and_left_alone() {
+    let (_directory, path) = used().await;
+    let whole = fs::read(path).unwrap();
+    refused_content(&whole[..whole.len() / 2]).await;
+}
+
+#[tokio::test]
+async fn the_database_of_somebody_else_is_refused_and_left_alone() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("browser-history.sqlite");
+    let theirs = Connection::open(&path).unwrap();
+    theirs
+        .execute_batch("CREATE TABLE visits (url TEXT); INSERT INTO visits VALUES ('https://example');")
+        .unwrap();
+    drop(theirs);
+    refused(&path).await;
+}
+
+#[tokio::test]
+async fn an_empty_database_of_somebody_else_is_refused_and_left_alone() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("other.sqlite");
+    let theirs = Connection::open(&path).unwrap();
+    theirs
+        .execute_batch("PRAGMA user_version = 1; PRAGMA application_id = 7; VACUUM;")
+        .unwrap();
+    drop(theirs);
+    refused(&path).await;
+}
+
+/// A downgrade must not damage what a newer version wrote.
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_left_alone() {
+    let (_directory, path) = used().await;
+    let newer = Connection::open(&path).unwrap();
+    let version: i64 = newer.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert!(version > 0, "the schema has no version");
+    newer.pragma_update(None, "user_version", version + 1).unwrap();
+    drop(newer);
+    let exit = refused(&path).await;
+    let found = (version + 1).to_string();
+    assert!(
+        exit.output.contains(&found),
+        "version {found} is not named: {}",
+        exit.output
+    );
+}
+
+#[tokio::test]
+async fn a_directory_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let exit = Launch::on(directory.path()).run().await;
+    assert!(!exit.status.success(), "{}", exit.output);
+    assert!(
+        exit.output.contains(&directory.path().display().to_string()),
+        "{}",
+        exit.output
+    );
+}
+
+#[tokio::test]
+async fn a_missing_folder_is_named_or_made() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("missing/state.db");
+    let mut running = Launch::on(&path).spawn(crate::harness::fresh_port());
+    if running.listens().await {
+        assert!(path.exists());
+    } else {
+        let exit = running.exit().await;
+        assert!(exit.output.contains("missing"), "{}", exit.output);
+    }
+}
+
+/// The second would overwrite what the first knows.
+#[tokio::test]
+async fn a_file_belongs_to_one_process_and_the_second_is_told_which() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.json");
+    let first = Launch::on(&path).start().await;
+    let id = first.idle().await;
+    let exit = Launch::on(&path).run().await;
+    assert!(!exit.status.success(), "{}", exit.output);
+    let pid = first.pid().to_string();
+    assert!(
+        exit.output.contains(&pid),
+        "process {pid} is not named: {}",
+        exit.output
+    );
+    assert_eq!(first.state(&id).await, S::Idle);
+    first.bind(&id, &Binding::to("c")).await;
+    // And once it is gone, however it went, the file is free.
+    drop(first);
+    let second = Launch::on(&path).start().await;
+    assert_eq!(second.state(&id).await, S::Configured);
+}
+
+/// A link is another name of the same file, not another file.
+#[tokio::test]
+async fn another_name_of_the_same_file_does_not_help() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.db");
+    let first = Launch::on(&path).start().await;
+    first.idle().await;
+    let link = directory.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let exit = Launch::on(&link).run().await;
+    assert!(!exit.status.success(), "{}", exit.output);
+}
+
+#[tokio::test]
+async fn only_the_owner_can_read_the_state() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.json");
+    let provider = Launch::on(&path).start().await;
+    provider.configured(&Binding::to("c")).await;
+    for entry in fs::read_dir(directory.path()).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode & 0o077, 0, "{:?} has mode {mode:o}", entry.file_name());
+    }
+    let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600, "{mode:o}");
+}
+
+/// Any name will do, and none implies a format.
+#[tokio::test]
+async fn odd_file_names_work() {
+    let directory = TempDir::new().unwrap();
+    for name in ["state.json", "no-extension", "a b ü.db", "q?mode=ro#x%41"] {
+        let path = directory.path().join(name);
+        let provider = Launch::on(&path).start().await;
+        let id = provider.pick_one().await;
+        operation(provider.create(&id, &crate::harness::Token::unfenced()).await);
+        provider.reach(&id, S::Idle).await;
+        let provider = provider.restart().await;
+        assert_eq!(provider.state(&id).await, S::Idle, "{name}");
+        assert!(path.is_file(), "{name}");
+    }
+}
