@@ -34,7 +34,6 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     process::run(&mut process::cargo([
         "build",
-        "--quiet",
         "--package=libvirt-provider",
         "--bin=libvirt-provider",
         "--example=demo",
