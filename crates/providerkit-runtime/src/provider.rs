@@ -9,7 +9,7 @@ use providerkit::{
 use tonic::service::Routes;
 
 use crate::{
-    serve::{self, Ended, Work},
+    serve::{self, Ended, Signals, Work},
     settings::{FailedSlots, OnRestart, Settings, Transitions},
     telemetry::Metrics,
 };
@@ -21,6 +21,7 @@ use crate::{
 pub async fn run(
     settings: &Settings,
     metrics: Option<Metrics>,
+    signals: Signals,
     backend: Arc<dyn Backend>,
 ) -> Result<Ended, serve::Error> {
     let gauges = metrics.clone();
@@ -34,7 +35,7 @@ pub async fn run(
         }
         Ok::<_, Box<dyn StdError + Send + Sync>>(engine)
     };
-    serve::serve(settings, metrics, start).await
+    serve::serve(settings, metrics, signals, start).await
 }
 
 impl Work for Engine {

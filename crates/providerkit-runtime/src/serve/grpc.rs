@@ -1,8 +1,8 @@
 //! The gRPC server.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, task::JoinError, time::timeout};
+use tokio::{net::TcpListener, time::timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::{service::Routes, transport};
 use tonic_reflection::server::Builder;
@@ -39,7 +39,6 @@ impl Server {
 
     /// Begins to accept.
     pub(super) fn start(self, listener: TcpListener, tls: Option<Arc<Tls>>) -> Running {
-        let address = listener.local_addr().ok();
         let stop = CancellationToken::new();
         let watch = tls
             .clone()
@@ -54,7 +53,6 @@ impl Server {
             .layer(Observe)
             .serve_with_incoming_shutdown(self.routes, incoming(listener, tls), stop.clone().cancelled_owned());
         Running {
-            address,
             stop,
             server: AbortOnDropHandle::new(tokio::spawn(serving)),
             _watch: watch,
@@ -64,24 +62,18 @@ impl Server {
 
 /// A server that accepts.
 pub(super) struct Running {
-    address: Option<SocketAddr>,
     stop: CancellationToken,
     server: AbortOnDropHandle<Result<(), transport::Error>>,
     _watch: Option<AbortOnDropHandle<()>>,
 }
 
 impl Running {
-    /// Where it really listens, for logs.
-    pub(super) fn address(&self) -> String {
-        self.address.map_or_else(String::new, |address| address.to_string())
-    }
-
     /// Answers only if the server ends by itself.
     pub(super) async fn failed(&mut self) -> Failure {
         match pin!(&mut self.server).await {
             Ok(Ok(())) => "it stopped accepting".into(),
             Ok(Err(error)) => error.into(),
-            Err(error) => panicked(error),
+            Err(error) => error.into(),
         }
     }
 
@@ -92,10 +84,6 @@ impl Running {
             tracing::warn!("calls under way were cut off, after {grace:?}");
         }
     }
-}
-
-fn panicked(error: JoinError) -> Failure {
-    error.into()
 }
 
 fn reflected(routes: Routes) -> Routes {

@@ -17,13 +17,14 @@ mod incoming;
 mod observe;
 mod signals;
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::service::Routes;
 
-use self::{health::Health, signals::Signals};
+use self::health::Health;
+pub use self::signals::Signals;
 use crate::{
     settings::{Address, Settings},
     telemetry::Metrics,
@@ -34,6 +35,11 @@ use crate::{
 pub trait Work: Send + Sync {
     /// The services it answers with. Asked once.
     fn routes(&self) -> Routes;
+
+    /// Tells it that it is served now, and where: ports may have been left to the system to choose.
+    fn serving(&self, grpc: SocketAddr, admin: Option<SocketAddr>) {
+        let _ = (grpc, admin);
+    }
 
     /// From now on calls that change something are refused.
     fn refuse_mutations(&self);
@@ -74,9 +80,6 @@ pub enum Error {
     /// The work could not be started.
     #[error(transparent)]
     Start(Box<dyn std::error::Error + Send + Sync>),
-    /// Signals cannot be received.
-    #[error("signals cannot be received")]
-    Signals(#[source] io::Error),
     /// The gRPC server ended by itself.
     #[error("the gRPC server failed")]
     Server(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -97,15 +100,15 @@ impl Error {
 pub async fn serve<W, E>(
     settings: &Settings,
     metrics: Option<Metrics>,
+    mut signals: Signals,
     start: impl Future<Output = Result<W, E>>,
 ) -> Result<Ended, Error>
 where
     W: Work,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut signals = Signals::new().map_err(Error::Signals)?;
     let tls = settings.listen.tls.clone().map(Tls::load).transpose()?;
-    let listener = bind("gRPC", &settings.listen.address, "listen.addr").await?;
+    let (listener, address) = bind("gRPC", &settings.listen.address, "listen.addr").await?;
     let health = Health::new().await;
     let admin = Admin::open(settings, &health, metrics).await?;
     let work = tokio::select! {
@@ -118,9 +121,9 @@ where
     let server = grpc::Server::new(&settings.listen, &health, work.routes());
     let mut server = server.start(listener, tls.map(Arc::new));
     health.serving().await;
-    tracing::info!(
-        address = %server.address(), tls = settings.listen.tls.is_some(), provider = &*settings.provider, "serving"
-    );
+    work.serving(address, admin.address);
+    let (tls, provider) = (settings.listen.tls.is_some(), &*settings.provider);
+    tracing::info!(%address, tls, provider, "serving");
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "leaving; a second signal exits at once"),
         error = server.failed() => return Err(Error::Server(error)),
@@ -145,17 +148,21 @@ async fn leave<W: Work>(settings: &Settings, health: &Health, work: &W, server: 
     tracing::info!("left in order");
 }
 
-async fn bind(what: &'static str, address: &Address, key: &'static str) -> Result<TcpListener, Error> {
-    bind::bind(address).await.map_err(|source| Error::Bind {
+async fn bind(what: &'static str, address: &Address, key: &'static str) -> Result<(TcpListener, SocketAddr), Error> {
+    let bound = bind::bind(address).await;
+    let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (local, listener) = bound.map_err(|source| Error::Bind {
         what,
         address: address.clone(),
         key,
         source,
-    })
+    })?;
+    Ok((listener, local))
 }
 
 /// The admin port, if there is one.
 struct Admin {
+    address: Option<SocketAddr>,
     stop: CancellationToken,
     tasks: Vec<AbortOnDropHandle<()>>,
 }
@@ -166,6 +173,7 @@ impl Admin {
 
     async fn open(settings: &Settings, health: &Health, metrics: Option<Metrics>) -> Result<Self, Error> {
         let mut this = Self {
+            address: None,
             stop: CancellationToken::new(),
             tasks: Vec::new(),
         };
@@ -176,7 +184,8 @@ impl Admin {
             return Ok(this);
         };
         match bind("admin", &admin.address, "admin.addr").await {
-            Ok(listener) => {
+            Ok((listener, address)) => {
+                this.address = Some(address);
                 let (health, stop) = (health.clone(), this.stop.clone());
                 this.spawn(admin::serve(listener, health, metrics, stop));
             }

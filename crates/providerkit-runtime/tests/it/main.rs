@@ -7,4 +7,10 @@
 )]
 
 mod config;
+mod desk;
+mod pki;
+mod probe;
+mod serve;
 mod settings;
+mod tls;
+mod tls_reload;
