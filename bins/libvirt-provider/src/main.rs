@@ -11,7 +11,7 @@ use std::{process::exit, sync::Arc};
 use anyhow::Context as _;
 use providerkit_runtime::{
     config::Loaded,
-    serve::Ended,
+    serve::{Ended, Signals},
     telemetry::{self, BuildInfo, Metrics},
 };
 
@@ -93,17 +93,19 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
         .build()
         .context("the asynchronous runtime cannot be started")
         .map_err(internal)?;
-    let ended = threads.block_on(providerkit_runtime::run(&settings.runtime, Some(metrics), backend));
+    let ended = threads.block_on(async {
+        let signals = Signals::of_process()
+            .context("signals cannot be received")
+            .map_err(internal)?;
+        let ended = providerkit_runtime::run(&settings.runtime, Some(metrics), signals, backend).await;
+        ended.map_err(|error| match error.is_configuration() {
+            true => usage(error.into()),
+            false => internal(error.into()),
+        })
+    });
     // A task that hangs must not keep a process that is done.
     threads.shutdown_background();
-    ended.map_err(|error| {
-        let failure = if error.is_configuration() {
-            Failure::Usage
-        } else {
-            Failure::Internal
-        };
-        (failure, error.into())
-    })
+    ended
 }
 
 /// For people, who may not have a log yet: the whole chain of causes.
