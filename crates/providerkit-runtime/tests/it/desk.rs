@@ -66,6 +66,9 @@ pub(crate) fn counted(name: &str, labels: &str) -> u64 {
         .sum()
 }
 
+/// The gRPC port's, and the admin port's.
+type Addresses = (SocketAddr, Option<SocketAddr>);
+
 /// What the test can do to calls under way, and see of them.
 #[derive(Clone)]
 pub(crate) struct Desk {
@@ -74,7 +77,7 @@ pub(crate) struct Desk {
     /// Calls of `wait` that are under way.
     pub(crate) waiting: Arc<watch::Sender<usize>>,
     events: Arc<Mutex<Vec<&'static str>>>,
-    serving: Arc<Mutex<Option<oneshot::Sender<(SocketAddr, Option<SocketAddr>)>>>>,
+    serving: Arc<Mutex<Option<oneshot::Sender<Addresses>>>>,
 }
 
 impl Desk {
@@ -164,7 +167,7 @@ pub(crate) struct Process {
     pub(crate) ended: JoinHandle<Result<Ended, serve::Error>>,
     /// Lets it start.
     start: Option<oneshot::Sender<()>>,
-    addresses: Option<oneshot::Receiver<(SocketAddr, Option<SocketAddr>)>>,
+    addresses: Option<oneshot::Receiver<Addresses>>,
     pub(crate) grpc: SocketAddr,
     pub(crate) admin: Option<SocketAddr>,
 }
