@@ -1,5 +1,7 @@
 //! The port for probes and metrics. Plaintext: HTTP/1.1 for kubelet and Prometheus, HTTP/2 for gRPC health.
 
+use std::{future::IntoFuture as _, io, net::SocketAddr, time::Duration};
+
 use axum::{
     Router,
     extract::State,
@@ -7,19 +9,64 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio::time::timeout;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::health::{Health, Phase};
-use crate::telemetry::Metrics;
+use super::{
+    Error,
+    bind::bind,
+    health::{Health, Phase},
+    spawn,
+};
+use crate::{settings::Admin, telemetry::Metrics};
 
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers until it is stopped.
-pub(super) async fn serve(listener: TcpListener, health: Health, metrics: Option<Metrics>, stop: CancellationToken) {
-    let server = axum::serve(listener, router(health, metrics)).with_graceful_shutdown(stop.cancelled_owned());
-    if let Err(error) = server.await {
-        tracing::warn!(%error, "the admin port failed; probes and metrics are gone");
+/// The open port.
+pub(super) struct Port {
+    address: SocketAddr,
+    stop: CancellationToken,
+    server: AbortOnDropHandle<io::Result<()>>,
+}
+
+impl Port {
+    /// How long probes and scrapes under way may take at the end.
+    const GRACE: Duration = Duration::from_secs(1);
+
+    /// Opens it; none if it is taken and nobody insists on it.
+    pub(super) async fn open(admin: &Admin, health: &Health, metrics: Option<Metrics>) -> Result<Option<Self>, Error> {
+        let (listener, address) = match bind(&admin.address).await {
+            Ok(bound) => bound,
+            Err(error) if admin.required => {
+                return Err(Error::bind("admin", &admin.address, "admin.addr", error));
+            }
+            Err(error) => {
+                let address = &admin.address;
+                tracing::warn!(%address, %error, "the admin port cannot be bound; going on without probes and metrics");
+                return Ok(None);
+            }
+        };
+        let stop = CancellationToken::new();
+        let server = axum::serve(listener, router(health.clone(), metrics))
+            .with_graceful_shutdown(stop.clone().cancelled_owned());
+        Ok(Some(Self {
+            address,
+            stop,
+            server: spawn(server.into_future()),
+        }))
+    }
+
+    /// Where it is.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Closes it, once what is asked is answered.
+    pub(super) async fn close(self) {
+        self.stop.cancel();
+        if timeout(Self::GRACE, self.server).await.is_err() {
+            tracing::debug!("the admin port was cut off");
+        }
     }
 }
 

@@ -10,12 +10,15 @@ use crate::settings::Address;
 const BACKLOG: u32 = 1024;
 
 /// Binds the first address of those it stands for that can be bound. From then on callers wait to be accepted; none
-/// is refused.
-pub(super) async fn bind(address: &Address) -> io::Result<TcpListener> {
+/// is refused. Answers where it is, too: port 0 is for the system to choose.
+pub(super) async fn bind(address: &Address) -> io::Result<(TcpListener, SocketAddr)> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     for candidate in address.resolve().await? {
         match listen(candidate) {
-            Ok(listener) => return Ok(listener),
+            Ok(listener) => {
+                let local = listener.local_addr()?;
+                return Ok((listener, local));
+            }
             Err(error) => {
                 let taken = error.kind() == io::ErrorKind::AddrInUse;
                 last = error;
@@ -47,17 +50,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_taken_port_is_told() {
-        let first = bind(&"127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let taken = first.local_addr().unwrap().to_string();
-        let error = bind(&taken.parse().unwrap()).await.unwrap_err();
+        let (_first, taken) = bind(&"127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let error = bind(&taken.to_string().parse().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     }
 
     #[tokio::test]
     async fn every_interface_includes_ipv4() {
-        let listener = bind(&Address::any(0)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (client, server) = tokio::join!(tokio::net::TcpStream::connect(("127.0.0.1", port)), listener.accept());
+        let (listener, local) = bind(&Address::any(0)).await.unwrap();
+        let (client, server) = tokio::join!(
+            tokio::net::TcpStream::connect(("127.0.0.1", local.port())),
+            listener.accept()
+        );
         assert!(client.is_ok() && server.is_ok());
     }
 }

@@ -7,7 +7,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::{service::Routes, transport};
 use tonic_reflection::server::Builder;
 
-use super::{health::Health, incoming::incoming, observe::Observe};
+use super::{health::Health, incoming::incoming, observe::Observe, spawn};
 use crate::{settings::Listen, tls::Tls};
 
 /// Pings of our own on a quiet connection, and how long an answer may take (contract §1.4).
@@ -40,9 +40,7 @@ impl Server {
     /// Begins to accept.
     pub(super) fn start(self, listener: TcpListener, tls: Option<Arc<Tls>>) -> Running {
         let stop = CancellationToken::new();
-        let watch = tls
-            .clone()
-            .map(|tls| AbortOnDropHandle::new(tokio::spawn(async move { tls.watch().await })));
+        let watch = tls.clone().map(|tls| spawn(async move { tls.watch().await }));
         let serving = transport::Server::builder()
             .http2_keepalive_interval(Some(PING))
             .http2_keepalive_timeout(Some(PONG))
@@ -54,7 +52,7 @@ impl Server {
             .serve_with_incoming_shutdown(self.routes, incoming(listener, tls), stop.clone().cancelled_owned());
         Running {
             stop,
-            server: AbortOnDropHandle::new(tokio::spawn(serving)),
+            server: spawn(serving),
             _watch: watch,
         }
     }

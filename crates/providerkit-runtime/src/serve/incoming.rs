@@ -85,6 +85,10 @@ impl Acceptor {
                 () = this.ready.closed() => {}
                 result = handshake(&tls, stream, address) => match result {
                     Ok(connection) => this.pass_on(connection).await,
+                    // A load balancer that looks whether the port is open; there are many of these.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        tracing::debug!(%address, "a connection was closed before its TLS handshake");
+                    }
                     Err(error) => {
                         metrics::counter!(names::HANDSHAKE_FAILURES).increment(1);
                         tracing::info!(%address, %error, "TLS handshake failed");

@@ -19,8 +19,7 @@ mod signals;
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, time::timeout};
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::task::AbortOnDropHandle;
 use tonic::service::Routes;
 
 use self::health::Health;
@@ -86,6 +85,15 @@ pub enum Error {
 }
 
 impl Error {
+    fn bind(what: &'static str, address: &Address, key: &'static str, source: io::Error) -> Self {
+        Self::Bind {
+            what,
+            address: address.clone(),
+            key,
+            source,
+        }
+    }
+
     /// Whether the configuration is to blame, rather than the circumstances.
     #[must_use]
     pub const fn is_configuration(&self) -> bool {
@@ -108,9 +116,17 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let tls = settings.listen.tls.clone().map(Tls::load).transpose()?;
-    let (listener, address) = bind("gRPC", &settings.listen.address, "listen.addr").await?;
+    let (listener, address) = bind::bind(&settings.listen.address)
+        .await
+        .map_err(|error| Error::bind("gRPC", &settings.listen.address, "listen.addr", error))?;
     let health = Health::new().await;
-    let admin = Admin::open(settings, &health, metrics).await?;
+    let upkeep = metrics
+        .clone()
+        .map(|metrics| spawn(async move { metrics.upkeep().await }));
+    let admin = match &settings.admin {
+        Some(admin) => admin::Port::open(admin, &health, metrics).await?,
+        None => None,
+    };
     let work = tokio::select! {
         started = start => started.map_err(|error| Error::Start(error.into()))?,
         signal = signals.next() => {
@@ -121,7 +137,7 @@ where
     let server = grpc::Server::new(&settings.listen, &health, work.routes());
     let mut server = server.start(listener, tls.map(Arc::new));
     health.serving().await;
-    work.serving(address, admin.address);
+    work.serving(address, admin.as_ref().map(admin::Port::address));
     let (tls, provider) = (settings.listen.tls.is_some(), &*settings.provider);
     tracing::info!(%address, tls, provider, "serving");
     tokio::select! {
@@ -135,7 +151,10 @@ where
             return Ok(Ended::AtOnce);
         }
     };
-    admin.close().await;
+    if let Some(admin) = admin {
+        admin.close().await;
+    }
+    drop(upkeep);
     Ok(ended)
 }
 
@@ -148,67 +167,7 @@ async fn leave<W: Work>(settings: &Settings, health: &Health, work: &W, server: 
     tracing::info!("left in order");
 }
 
-async fn bind(what: &'static str, address: &Address, key: &'static str) -> Result<(TcpListener, SocketAddr), Error> {
-    let bound = bind::bind(address).await;
-    let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
-    let (local, listener) = bound.map_err(|source| Error::Bind {
-        what,
-        address: address.clone(),
-        key,
-        source,
-    })?;
-    Ok((listener, local))
-}
-
-/// The admin port, if there is one.
-struct Admin {
-    address: Option<SocketAddr>,
-    stop: CancellationToken,
-    tasks: Vec<AbortOnDropHandle<()>>,
-}
-
-impl Admin {
-    /// How long probes and scrapes under way may take at the end.
-    const GRACE: Duration = Duration::from_secs(1);
-
-    async fn open(settings: &Settings, health: &Health, metrics: Option<Metrics>) -> Result<Self, Error> {
-        let mut this = Self {
-            address: None,
-            stop: CancellationToken::new(),
-            tasks: Vec::new(),
-        };
-        if let Some(metrics) = metrics.clone() {
-            this.spawn(async move { metrics.upkeep().await });
-        }
-        let Some(admin) = &settings.admin else {
-            return Ok(this);
-        };
-        match bind("admin", &admin.address, "admin.addr").await {
-            Ok((listener, address)) => {
-                this.address = Some(address);
-                let (health, stop) = (health.clone(), this.stop.clone());
-                this.spawn(admin::serve(listener, health, metrics, stop));
-            }
-            Err(error) if admin.required => return Err(error),
-            Err(error) => tracing::warn!(
-                cause = std::error::Error::source(&error).map(tracing::field::display),
-                "going on without probes and metrics: {error}"
-            ),
-        }
-        Ok(this)
-    }
-
-    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.push(AbortOnDropHandle::new(tokio::spawn(task)));
-    }
-
-    async fn close(mut self) {
-        self.stop.cancel();
-        // The upkeep never ends; the port is the last that was opened.
-        if let Some(last) = self.tasks.pop()
-            && timeout(Self::GRACE, last).await.is_err()
-        {
-            tracing::debug!("the admin port was cut off");
-        }
-    }
+/// A task that ends with its handle.
+fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> AbortOnDropHandle<T> {
+    AbortOnDropHandle::new(tokio::spawn(task))
 }

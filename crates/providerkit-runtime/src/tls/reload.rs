@@ -1,8 +1,8 @@
 //! Following the files as they are renewed.
 
-use std::{fs, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
+use std::{error::Error, fs, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
-use super::{Error, Tls, material::Material};
+use super::{Tls, material::Material};
 use crate::{settings::TlsFiles, telemetry::names};
 
 /// What tells one version of the files from another without reading them. Links are followed, so that the swap of a
@@ -57,8 +57,7 @@ pub(super) async fn watch(tls: &Tls, poll: Duration) {
                 metrics::counter!(names::TLS_RELOADS, "outcome" => "ok").increment(1);
                 tracing::info!(certificate = %tls.files.cert.display(), "TLS files changed and were reloaded");
             }
-            Err(error) => {
-                let problem = report(&error);
+            Err(problem) => {
                 if complaint.as_ref() != Some(&problem) {
                     metrics::counter!(names::TLS_RELOADS, "outcome" => "error").increment(1);
                     tracing::warn!("TLS files changed but cannot be used, the last good ones stay in use: {problem}");
@@ -69,23 +68,21 @@ pub(super) async fn watch(tls: &Tls, poll: Duration) {
     }
 }
 
-async fn reload(tls: &Tls) -> Result<(), Error> {
+async fn reload(tls: &Tls) -> Result<(), String> {
     let files = tls.files.clone();
     // Cryptography and files: not on a thread that answers calls.
     let loaded = tokio::task::spawn_blocking(move || Material::load(&files)).await;
-    let Ok(loaded) = loaded else {
-        // It panicked, which is told elsewhere; the files are tried again at their next change.
-        return Ok(());
-    };
-    let material = loaded?;
+    let material = loaded
+        .map_err(|panic| report(&panic))?
+        .map_err(|error| report(&error))?;
     material.publish();
     tls.current.store(material.config);
     Ok(())
 }
 
-fn report(error: &Error) -> String {
+fn report(error: &dyn Error) -> String {
     let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
+    let mut next = error.source();
     while let Some(cause) = next {
         text.push_str(": ");
         text.push_str(&cause.to_string());
