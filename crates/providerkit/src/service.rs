@@ -20,7 +20,7 @@ use crate::{
 /// Largest message in either direction: what BigFleet's own client is set to (contract §1.4).
 pub const MAX_MESSAGE_BYTES: usize = 256 << 20;
 
-/// See [`server`].
+/// The engine as `CapacityProvider`; usually made by [`server`].
 #[derive(Clone, Debug)]
 pub struct Service {
     engine: Engine,
@@ -29,7 +29,7 @@ pub struct Service {
 /// The engine as a service for a tonic server, with the contract's message limits.
 #[must_use]
 pub fn server(engine: Engine) -> CapacityProviderServer<Service> {
-    CapacityProviderServer::new(Service { engine })
+    CapacityProviderServer::new(Service::new(engine))
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
@@ -54,6 +54,12 @@ macro_rules! fenced {
 }
 
 impl Service {
+    /// The engine as a service, for a server with limits or layers of its own.
+    #[must_use]
+    pub const fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
     async fn mutate(
         &self,
         extensions: &Extensions,

@@ -46,7 +46,8 @@ use crate::{
     store,
 };
 
-/// The contract engine of one provider. Cheap to clone; all clones are one engine.
+/// The contract engine of one provider. Cheap to clone; all clones are one engine. It runs until [`stop`](Self::stop),
+/// also without a handle.
 #[derive(Clone)]
 pub struct Engine(Arc<Shared>);
 

@@ -12,7 +12,7 @@ use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     engine::{Shared, finish::Finding, writer::Command},
-    validate,
+    store, validate,
 };
 
 /// Findings in one commit, so that a first look at a large fleet does not hold up calls.
@@ -22,33 +22,38 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// What one look came to.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct Look {
+    /// What is to be taken over.
+    pub(crate) findings: Vec<Finding>,
     /// Slots that may not be taken in, with the reason.
     pub(crate) rejected: Vec<String>,
-    pub(crate) findings: usize,
 }
 
 /// Looks for ever.
 pub(crate) async fn run(shared: Arc<Shared>, mut pause: Duration) {
     loop {
         tokio::time::sleep(pause).await;
-        pause = match once(&shared).await {
-            Ok(report) => {
-                for fault in &report.rejected {
+        pause = match look(&shared).await {
+            Ok(found) => {
+                for fault in &found.rejected {
                     tracing::warn!(%fault, "a slot is left out");
                 }
-                shared.options.reconcile_interval
+                match adopt(&shared, found.findings).await {
+                    Ok(()) => shared.options.reconcile_interval,
+                    // The writer has logged it.
+                    Err(_) => RETRY.min(shared.options.reconcile_interval),
+                }
             }
             Err(error) => {
-                tracing::warn!(error = %error.report(), "the substrate could not be described; the inventory stays as it is");
+                tracing::warn!(error = %error.report(), "the substrate could not be described; the inventory stays");
                 RETRY.min(shared.options.reconcile_interval)
             }
         };
     }
 }
 
-/// One look.
-pub(crate) async fn once(shared: &Shared) -> Result<Report, Error> {
+/// One look, which changes nothing yet.
+pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
     let begun = Instant::now();
     let limit = shared.options.timeouts.describe;
     let slots = match tokio::time::timeout(limit, shared.backend.describe()).await {
@@ -58,11 +63,19 @@ pub(crate) async fn once(shared: &Shared) -> Result<Report, Error> {
     let outcome = if slots.is_ok() { "ok" } else { "error" };
     metrics::counter!(crate::metric::RECONCILES, "outcome" => outcome).increment(1);
     metrics::histogram!(crate::metric::RECONCILE_DURATION).record(begun.elapsed().as_secs_f64());
-    let (findings, rejected) = compare(shared, slots?);
-    let report = Report {
-        rejected,
-        findings: findings.len(),
-    };
+    let found = compare(shared, slots?);
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    metrics::gauge!(crate::metric::RECONCILE_LAST_SUCCESS).set(now.as_secs_f64());
+    Ok(found)
+}
+
+/// Takes findings over, durably. What was not taken over is found again by the next look.
+pub(crate) async fn adopt(shared: &Shared, findings: Vec<Finding>) -> Result<(), store::Error> {
+    if findings.is_empty() {
+        return Ok(());
+    }
     let mut findings = findings.into_iter();
     loop {
         let chunk: Vec<_> = findings.by_ref().take(CHUNK).collect();
@@ -71,21 +84,17 @@ pub(crate) async fn once(shared: &Shared) -> Result<Report, Error> {
         }
         let (done, adopted) = oneshot::channel();
         let command = Command::Adopt { findings: chunk, done };
-        if shared.commands.send(command).await.is_err() || adopted.await.is_err() {
-            return Err(Error::new("the engine has stopped"));
+        // An engine that has stopped meanwhile has nothing to say.
+        if shared.commands.send(command).await.is_err() {
+            return Ok(());
         }
+        adopted.await.unwrap_or(Ok(()))?;
     }
-    if report.findings > 0 && shared.commands.send(Command::ForgetShapes).await.is_err() {
-        return Err(Error::new("the engine has stopped"));
-    }
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    metrics::gauge!(crate::metric::RECONCILE_LAST_SUCCESS).set(now.as_secs_f64());
-    Ok(report)
+    shared.commands.send(Command::ForgetShapes).await.ok();
+    Ok(())
 }
 
-fn compare(shared: &Shared, slots: Vec<Slot>) -> (Vec<Finding>, Vec<String>) {
+fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {
     let (mut findings, mut rejected) = (Vec::new(), Vec::new());
     let mut seen = HashSet::with_capacity(slots.len());
     let view = shared.view();
@@ -121,7 +130,7 @@ fn compare(shared: &Shared, slots: Vec<Slot>) -> (Vec<Finding>, Vec<String>) {
             findings.push(Finding::Changed { machine, profile });
         }
     }
-    (findings, rejected)
+    Look { findings, rejected }
 }
 
 /// A machine keeps what it is and where; only what it costs and offers follows the substrate.

@@ -115,13 +115,21 @@ impl Engine {
             work::spawn(&shared, record);
             recycle::spawn(&shared, record);
         }
+        let engine = Self(Arc::clone(&shared));
         let mut pause = Duration::ZERO;
         if fresh {
-            match reconcile::once(&shared).await {
-                Ok(report) if !report.rejected.is_empty() => {
-                    return Err(StartError::Slots(report.rejected));
+            match reconcile::look(&shared).await {
+                Ok(found) if !found.rejected.is_empty() => {
+                    engine.stop(Duration::ZERO).await.map_err(StartError::Store)?;
+                    return Err(StartError::Slots(found.rejected));
                 }
-                Ok(_) => pause = shared.options.reconcile_interval,
+                Ok(found) => {
+                    if let Err(error) = reconcile::adopt(&shared, found.findings).await {
+                        engine.stop(Duration::ZERO).await.map_err(StartError::Store)?;
+                        return Err(StartError::Store(error));
+                    }
+                    pause = shared.options.reconcile_interval;
+                }
                 Err(error) => {
                     tracing::warn!(error = %error.report(), "the substrate could not be described; starting empty");
                 }
@@ -130,7 +138,7 @@ impl Engine {
         let (stop, tasks) = (shared.stop.clone(), shared.tasks.clone());
         let looking = reconcile::run(Arc::clone(&shared), pause);
         tasks.spawn(async move { stop.run_until_cancelled(looking).await });
-        Ok(Self(shared))
+        Ok(engine)
     }
 }
 

@@ -132,7 +132,8 @@ async fn finish(shared: &Shared, record: &Record, running: &Running, outcome: Ou
         done,
     };
     shared.commands.send(command).await.ok()?;
-    let record = ended.await.ok()?;
+    // Stopped while the disk does not take it: the next start drives the transition on.
+    let record = shared.stop.run_until_cancelled(ended).await?.ok()?;
     if record.is_none() {
         metrics::counter!(crate::metric::LATE_RESULTS).increment(1);
         tracing::info!(machine_id = %machine, op_id = %operation, "a late result was discarded");

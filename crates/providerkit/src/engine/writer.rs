@@ -39,7 +39,8 @@ const LAST_RETRY: Duration = Duration::from_secs(2);
 /// Answers to a call.
 pub(crate) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 
-/// What the writer is asked to do. A call may fail with the store; the others are tried until they are durable.
+/// What the writer is asked to do. A call and a look's findings may fail with the store; what ends a transition is
+/// tried until it is durable.
 #[derive(Debug)]
 pub(crate) enum Command {
     Call(Call, Reply),
@@ -59,7 +60,7 @@ pub(crate) enum Command {
     },
     Adopt {
         findings: Vec<Finding>,
-        done: oneshot::Sender<()>,
+        done: oneshot::Sender<Result<(), store::Error>>,
     },
     ForgetShapes,
     Close(oneshot::Sender<Result<(), store::Error>>),
@@ -141,16 +142,19 @@ impl Writer {
         metrics::histogram!(crate::metric::STORE_GROUP_SIZE).record(group.len() as f64);
         match self.attempt(&group).await {
             Ok(verdicts) => self.tell_all(group, verdicts),
-            Err(_) if group.len() > 1 => {
+            Err(error) => {
+                let mut first = (group.len() == 1).then_some(error);
                 for command in group {
-                    let alone = vec![command];
-                    match self.attempt(&alone).await {
-                        Ok(verdicts) => self.tell_all(alone, verdicts),
-                        Err(error) => self.spoiled(alone, &error),
+                    let result = match first.take() {
+                        Some(error) => Err(error),
+                        None => self.attempt(std::slice::from_ref(&command)).await,
+                    };
+                    match result {
+                        Ok(verdicts) => self.tell_all(vec![command], verdicts),
+                        Err(error) => self.spoiled(command, error),
                     }
                 }
             }
-            Err(error) => self.spoiled(group, &error),
         }
     }
 
@@ -298,26 +302,26 @@ impl Writer {
                 done.send(record).ok();
             }
             (Command::Adopt { done, .. }, _) => {
-                done.send(()).ok();
+                done.send(Ok(())).ok();
             }
             _ => {}
         }
     }
 
-    /// The store did not take a command: a call is refused, anything else waits for the disk to come back.
-    fn spoiled(&mut self, alone: Vec<Command>, error: &store::Error) {
-        tracing::error!(error = error as &dyn std::error::Error, "a change could not be stored");
-        for command in alone {
-            match command {
-                Command::Call(_, reply) => {
-                    let text = format!("nothing was changed: {error}");
-                    reply.send(Err(Refusal::new(RefusalKind::Unavailable, text))).ok();
-                }
-                command => {
-                    self.waiting.push_back(command);
-                    let pause = self.retry.map_or(FIRST_RETRY, |(_, pause)| (pause * 2).min(LAST_RETRY));
-                    self.retry = Some((Instant::now() + pause, pause));
-                }
+    /// The store did not take a command: who can ask again is told, anything else waits for the disk to come back.
+    fn spoiled(&mut self, command: Command, error: store::Error) {
+        tracing::error!(error = &error as &dyn std::error::Error, "a change could not be stored");
+        match command {
+            Command::Call(_, reply) => {
+                let text = format!("nothing was changed: {error}");
+                reply.send(Err(Refusal::new(RefusalKind::Unavailable, text))).ok();
+            }
+            Command::Adopt { done, .. } => drop(done.send(Err(error))),
+            Command::ForgetShapes => {}
+            command => {
+                self.waiting.push_back(command);
+                let pause = self.retry.map_or(FIRST_RETRY, |(_, pause)| (pause * 2).min(LAST_RETRY));
+                self.retry = Some((Instant::now() + pause, pause));
             }
         }
     }

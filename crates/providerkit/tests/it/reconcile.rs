@@ -1,0 +1,107 @@
+//! Looks at the substrate (contract §10).
+
+use std::{sync::Arc, time::Duration};
+
+use bigfleet_proto::MachineState::{Configured, Speculative};
+use providerkit::{Engine, Slot, StartError, store::Memory};
+
+use crate::{
+    client::{Provider, options},
+    scripted::{Scripted, profile},
+};
+
+async fn next_look() {
+    tokio::time::sleep(Duration::from_secs(121)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_that_finds_nothing_new_changes_nothing() {
+    let backend = Arc::new(Scripted::new(3));
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    let before = p.list(&[]).await;
+    next_look().await;
+    // The same offers, made anew: equal, not identical.
+    let fresh = (0..3).map(|n| Slot::new(format!("m-{n}"), profile())).collect();
+    *backend.slots.lock().unwrap() = Ok(fresh);
+    next_look().await;
+    *backend.slots.lock().unwrap() = Ok(vec![]);
+    next_look().await;
+    *backend.slots.lock().unwrap() = Err("the host is down");
+    next_look().await;
+    let after = p.list(&before.revision).await;
+    assert_eq!((after.machines, after.revision), (vec![], before.revision));
+}
+
+#[tokio::test(start_paused = true)]
+async fn offers_are_refreshed_on_a_bound_machine_and_the_binding_stays() {
+    let backend = Arc::new(Scripted::new(1));
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    p.configured("m-0", "c").await;
+    let mut offer = profile().price_per_hour(0.7).resource("cpu", "3").label("rack", "9");
+    offer.zone = "elsewhere".into();
+    offer.instance_type = "other".into();
+    *backend.slots.lock().unwrap() = Ok(vec![Slot::new("m-0", offer), Slot::new("m-new", profile())]);
+    let cursor = p.list(&[]).await.revision;
+    next_look().await;
+    let machine = p.get("m-0").await.unwrap();
+    assert_eq!((machine.state(), &*machine.cluster), (Configured, "c"));
+    assert!((machine.price_per_hour - 0.7).abs() < f64::EPSILON);
+    assert_eq!(
+        (&*machine.zone, &*machine.instance_type, &*machine.labels["rack"]),
+        ("zone-a", "type-4", "9")
+    );
+    assert_eq!(p.list(&cursor).await.machines.len(), 2);
+    assert_eq!(p.get("m-new").await.unwrap().state(), Speculative);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_host_retires_its_machine_and_the_slot_comes_back() {
+    let backend = Arc::new(Scripted::new(2));
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    p.configured("m-0", "c").await;
+    let lost = |slot: Slot| slot.lost("the domain is gone");
+    *backend.slots.lock().unwrap() = Ok(vec![
+        lost(Slot::new("m-0", profile())),
+        lost(Slot::new("m-1", profile())),
+    ]);
+    next_look().await;
+    let list = p.list(&[]).await;
+    let ids: Vec<_> = list.machines.iter().map(|machine| &*machine.id).collect();
+    assert_eq!(ids, ["m-1", "m-0-r2"], "a SPECULATIVE machine has no host to lose");
+    assert!(
+        list.machines
+            .iter()
+            .all(|machine| machine.state() == Speculative && machine.cluster.is_empty())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_records_stop_a_first_start_and_are_left_out_later() {
+    let backend = Arc::new(Scripted::new(1));
+    let bad = || Slot::new("bad", profile().price_per_hour(f64::NAN));
+    *backend.slots.lock().unwrap() = Ok(vec![bad(), Slot::new("m-0", profile()), Slot::new("m-0", profile())]);
+    let error = Engine::start(options(), Box::new(Memory::default()), Arc::clone(&backend) as _)
+        .await
+        .unwrap_err();
+    assert!(matches!(&error, StartError::Slots(faults) if faults.len() == 2));
+    for part in ["`bad`", "price_per_hour is NaN", "`m-0` is there twice"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+
+    *backend.slots.lock().unwrap() = Ok(vec![Slot::new("m-0", profile())]);
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    *backend.slots.lock().unwrap() = Ok(vec![bad(), Slot::new("good", profile())]);
+    next_look().await;
+    assert_eq!(p.list(&[]).await.machines.len(), 2);
+    p.get("good").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_start_without_a_substrate_is_filled_when_it_comes() {
+    let backend = Arc::new(Scripted::new(0));
+    *backend.slots.lock().unwrap() = Err("the host is down");
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    assert_eq!(p.list(&[]).await.machines, []);
+    *backend.slots.lock().unwrap() = Ok(vec![Slot::new("m-0", profile())]);
+    p.reach_listed("m-0").await;
+}

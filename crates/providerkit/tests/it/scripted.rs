@@ -1,0 +1,188 @@
+//! A backend that does what a test says, and remembers what it was asked.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use providerkit::{
+    Backend, Capabilities, CapacityType, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest,
+    DeleteSupport, DrainRequest, Error, HostRef, Machine, Operation, OperationId, Profile, ReadyRequest, Slot,
+    Transition, async_trait,
+};
+use tokio::sync::watch;
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    Succeed,
+    Fail(&'static str),
+    /// Waits to be cancelled, then fails.
+    UntilCancelled,
+    /// Succeeds after this long, cancelled or not.
+    After(Duration),
+    /// Never ends, cancelled or not.
+    Never,
+    Panic,
+    /// Succeeds once the gate is open.
+    Gate,
+}
+
+/// The calls a backend gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Step {
+    Do(Transition),
+    Ready,
+    Cleanup,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    pub(crate) step: Step,
+    pub(crate) machine: String,
+    pub(crate) operation: OperationId,
+    pub(crate) attempt: u32,
+    pub(crate) budget: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Scripted {
+    pub(crate) slots: Mutex<Result<Vec<Slot>, &'static str>>,
+    pub(crate) delete: DeleteSupport,
+    acts: Mutex<HashMap<Step, Act>>,
+    asked: watch::Sender<Vec<Asked>>,
+    gate: watch::Sender<bool>,
+    pub(crate) full: Mutex<bool>,
+}
+
+pub(crate) fn profile() -> Profile {
+    Profile::new("type-4", "zone-a", CapacityType::OnDemand)
+        .price_per_hour(0.5)
+        .resource("cpu", "4")
+}
+
+impl Scripted {
+    pub(crate) fn new(machines: usize) -> Self {
+        let shared = Arc::new(profile());
+        let slots = (0..machines)
+            .map(|n| Slot::new(format!("m-{n}"), Arc::clone(&shared)))
+            .collect();
+        Self {
+            slots: Mutex::new(Ok(slots)),
+            delete: DeleteSupport::Always,
+            acts: Mutex::default(),
+            asked: watch::Sender::default(),
+            gate: watch::Sender::new(false),
+            full: Mutex::new(false),
+        }
+    }
+
+    pub(crate) fn delete(mut self, support: DeleteSupport) -> Self {
+        self.delete = support;
+        self
+    }
+
+    pub(crate) fn act(&self, step: Step, act: Act) {
+        self.acts.lock().unwrap().insert(step, act);
+    }
+
+    pub(crate) fn open_gate(&self) {
+        self.gate.send_replace(true);
+    }
+
+    pub(crate) fn asked(&self, step: Step) -> Vec<Asked> {
+        self.asked
+            .borrow()
+            .iter()
+            .filter(|asked| asked.step == step)
+            .cloned()
+            .collect()
+    }
+
+    /// Waits until it was asked this often.
+    pub(crate) async fn wait_asked(&self, step: Step, times: usize) -> Asked {
+        let enough = |all: &Vec<Asked>| all.iter().filter(|asked| asked.step == step).count() >= times;
+        self.asked.subscribe().wait_for(enough).await.unwrap();
+        self.asked(step)[times - 1].clone()
+    }
+
+    async fn perform(&self, step: Step, operation: &Operation, machine: &Machine) -> Result<(), Error> {
+        self.asked.send_modify(|all| {
+            all.push(Asked {
+                step,
+                machine: machine.id.to_string(),
+                operation: operation.id,
+                attempt: operation.attempt,
+                budget: operation.budget,
+            });
+        });
+        let act = self.acts.lock().unwrap().get(&step).cloned().unwrap_or(Act::Succeed);
+        match act {
+            Act::Succeed => Ok(()),
+            Act::Fail(text) => Err(Error::new(text)),
+            Act::UntilCancelled => {
+                operation.cancellation.cancelled().await;
+                Err(Error::new("cancelled"))
+            }
+            Act::After(pause) => {
+                tokio::time::sleep(pause).await;
+                Ok(())
+            }
+            Act::Never => std::future::pending().await,
+            Act::Panic => panic!("scripted panic"),
+            Act::Gate => {
+                self.gate.subscribe().wait_for(|open| *open).await.unwrap();
+                Ok(())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Scripted {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default().delete(self.delete).readiness(true)
+    }
+
+    async fn describe(&self) -> Result<Vec<Slot>, Error> {
+        self.slots.lock().unwrap().clone().map_err(Error::new)
+    }
+
+    fn admit(&self, machine: &Machine, _: Transition) -> Result<(), Error> {
+        if *self.full.lock().unwrap() {
+            Err(Error::exhausted(format!("no room for {}", machine.id)))
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
+        self.perform(Step::Do(Transition::Create), &request.operation, &request.machine)
+            .await?;
+        Ok(Created::new(HostRef::new("scripted", request.machine.id.as_str())))
+    }
+
+    async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {
+        self.perform(Step::Do(Transition::Configure), &request.operation, &request.machine)
+            .await
+    }
+
+    async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {
+        self.perform(Step::Ready, &request.operation, &request.machine).await
+    }
+
+    async fn drain(&self, request: DrainRequest) -> Result<(), Error> {
+        self.perform(Step::Do(Transition::Drain), &request.operation, &request.machine)
+            .await
+    }
+
+    async fn delete(&self, request: DeleteRequest) -> Result<(), Error> {
+        self.perform(Step::Do(Transition::Delete), &request.operation, &request.machine)
+            .await
+    }
+
+    async fn cleanup(&self, request: CleanupRequest) -> Result<(), Error> {
+        self.perform(Step::Cleanup, &request.operation, &request.machine).await
+    }
+}
