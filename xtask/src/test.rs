@@ -37,6 +37,7 @@ pub(crate) fn run() -> Result<()> {
             "clippy",
             "--workspace",
             "--all-targets",
+            "--keep-going",
             "--",
             "-Dwarnings",
         ]))
