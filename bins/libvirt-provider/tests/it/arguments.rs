@@ -5,6 +5,9 @@ use tonic::Code;
 
 use crate::harness::{Binding, HOLD, Launch, Shard, Token, expect_fenced, expect_ok, expect_status, operation, since};
 
+/// In bytes, of machines, clusters and shards.
+const LONGEST_NAME: usize = 1024;
+
 fn free() -> Token {
     Token::unfenced()
 }
@@ -81,12 +84,32 @@ async fn the_first_token_of_a_shard_may_be_zero() {
 #[tokio::test]
 async fn odd_names_are_names() {
     let provider = Launch::new().start().await;
-    for name in ["a\0b", " ", "\u{1f600}", "../../etc/passwd", "';--", &"x".repeat(4096)] {
-        expect_status(&provider.create(name, &Shard::new(name).at(1, 1)).await, Code::NotFound);
-        expect_fenced(&provider.create(name, &Shard::new(name).at(1, 1)).await);
+    let longest = "x".repeat(LONGEST_NAME);
+    for name in ["a\0b", " ", "\u{1f600}", "../../etc/passwd", "';--", &longest] {
+        let token = Shard::new(name).at(1, 1);
+        expect_status(&provider.create(name, &token).await, Code::NotFound);
+        expect_fenced(&provider.create(name, &token).await);
         let id = provider.configured(&Binding::to(name)).await;
         assert_eq!(provider.get(&id).await.cluster, name);
     }
+}
+
+/// What nobody needs and everybody could send.
+#[tokio::test]
+async fn endless_names_are_invalid_arguments_and_leave_no_trace() {
+    let provider = Launch::new().start().await;
+    let id = provider.idle().await;
+    let before = provider.get(&id).await;
+    let endless = "x".repeat(LONGEST_NAME + 1);
+    let answers = [
+        provider.create(&endless, &free()).await,
+        provider.create(&id, &Shard::new(&endless).at(1, 1)).await,
+        provider.configure(&id, &Binding::to(&endless), &free()).await,
+    ];
+    for answer in answers {
+        expect_status(&answer, Code::InvalidArgument);
+    }
+    assert_eq!(provider.get(&id).await, before);
 }
 
 /// A blob may be empty: what to make of it is the image's business.

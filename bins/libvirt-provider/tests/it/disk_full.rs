@@ -11,9 +11,10 @@ use std::{
 
 use bigfleet_proto::MachineState as S;
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
-use crate::harness::{Binding, Launch, Provider, Token, eventually, operation};
+use crate::harness::{Binding, Launch, Provider, Shard, Token, eventually, expect_fenced, operation};
 
 /// Large enough for the provider, small enough to fill at once.
 const SIZE: &str = "32m";
@@ -101,23 +102,39 @@ fn large(number: usize) -> Binding {
     Binding::to(format!("cluster-{number}")).with("large", format!("{number:08}").repeat(LARGE / 8))
 }
 
-/// A Configure that was acknowledged.
+/// A Configure that was acknowledged: the machine, the operation id, what it was bound to.
 type Accepted = (String, String, Binding);
 
-/// Configures machine after machine while the disk is full. What does not fit is refused and changes nothing, and
-/// everything can still be read; what fits (the store has some slack in its files) is kept.
+/// The one token of every call here: were a failed call to leave a mark, the next would be fenced.
+fn token() -> Token {
+    Shard::new("steadfast").at(1, 1)
+}
+
+/// Configures machine after machine, some at the same time, while the disk is full. What does not fit is refused and
+/// changes nothing, and everything can still be read; what fits (the store has some slack in its files) is kept.
 async fn configure_while_full(disk: &Disk, provider: &Provider, ids: &[String]) -> (Vec<Accepted>, Vec<String>) {
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
-    for (number, id) in ids.iter().enumerate() {
-        let (before, binding) = (provider.get(id).await, large(number));
+    for group in ids.chunks(4) {
+        let before = provider.fleet().await;
         disk.fill();
-        match provider.configure(id, &binding, &Token::unfenced()).await {
-            Ok(ack) => accepted.push((id.clone(), operation(Ok(ack)), binding)),
-            Err(status) => {
-                assert_disk_error(&status);
-                assert_eq!(provider.get(id).await, before);
-                assert_eq!(provider.fleet().await[id], before);
-                refused.push(id.clone());
+        let mut calls = JoinSet::new();
+        for (number, id) in group.iter().cloned().enumerate() {
+            let client = provider.client();
+            calls.spawn(async move {
+                let binding = large(number);
+                let answer = client.configure(&id, &binding, &token()).await;
+                (id, binding, answer)
+            });
+        }
+        for (id, binding, answer) in calls.join_all().await {
+            match answer {
+                Ok(ack) => accepted.push((id, operation(Ok(ack)), binding)),
+                Err(status) => {
+                    assert_disk_error(&status);
+                    assert_eq!(provider.get(&id).await, before[&id]);
+                    assert_eq!(provider.fleet().await[&id], before[&id]);
+                    refused.push(id);
+                }
             }
         }
     }
@@ -133,6 +150,7 @@ async fn assert_kept(provider: &Provider, accepted: &[(String, String, Binding)]
         );
         let replay = operation(provider.configure(id, binding, &Token::unfenced()).await);
         assert_eq!(&replay, operation_id);
+        expect_fenced(&provider.configure(id, binding, &token()).await);
     }
 }
 
@@ -155,7 +173,7 @@ async fn a_full_disk_fails_calls_changes_nothing_and_is_recovered_from() {
     let first = refused[0].clone();
     let mut recovered = None;
     eventually("calls succeed again", RECOVERY, async || {
-        recovered = provider.configure(&first, &large(99), &Token::unfenced()).await.ok();
+        recovered = provider.configure(&first, &large(99), &token()).await.ok();
         recovered.is_some()
     })
     .await;

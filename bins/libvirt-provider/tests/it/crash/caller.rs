@@ -54,13 +54,13 @@ impl Caller {
                 Err(status) if is_lost(&status) => {
                     ledger.counts.lost += 1;
                     if freshness == Freshness::Stale {
-                        ledger.refused(&id, begun);
+                        ledger.fenced(&id, begun);
                     }
                     return;
                 }
                 Err(status) if status.code() == Code::FailedPrecondition => {
                     ledger.counts.fenced += 1;
-                    ledger.refused(&id, begun);
+                    ledger.fenced(&id, begun);
                     if freshness != Freshness::Stale {
                         ledger.violation(&id, format!("{token:?} was fenced: {}", status.message()));
                     }
@@ -139,7 +139,8 @@ impl Caller {
     }
 }
 
-/// Whether nobody answered, so that nobody knows what was done. What the provider answers has no cause on this side.
+/// Whether the connection broke, so that nobody knows what was done. What the provider answers has no cause on this
+/// side, and no answer for long is a fault of its own.
 fn is_lost(status: &Status) -> bool {
-    status.source().is_some()
+    status.source().is_some() && !status.message().contains("Timeout expired")
 }

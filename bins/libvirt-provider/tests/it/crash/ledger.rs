@@ -12,7 +12,6 @@ pub(super) type MarkKey = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    pub(super) machines: usize,
     pub(super) rounds: u64,
     pub(super) starts_killed: u64,
     pub(super) acknowledged: u64,
@@ -82,6 +81,12 @@ impl Ledger {
         }
     }
 
+    pub(super) fn fenced(&mut self, id: &str, begun: u64) {
+        if let Some(book) = self.books.get_mut(id) {
+            book.fenced(begun);
+        }
+    }
+
     pub(super) fn refused(&mut self, id: &str, begun: u64) {
         let Some(book) = self.books.get_mut(id) else {
             return;
@@ -136,7 +141,7 @@ impl Ledger {
             "{} machines, {} rounds, {} kills while starting, {} calls acknowledged, {} refused, {} fenced, {} lost, \
              {} kills in mid-transition ({} transitions driven on), {} operation ids seen, {} replays checked, \
              {} marks checked, {} bindings checked, {} violations",
-            c.machines,
+            self.books.len(),
             c.rounds,
             c.starts_killed,
             c.acknowledged,

@@ -131,12 +131,16 @@ impl Book {
         self.calls.insert(begun, call);
     }
 
-    /// The call did nothing.
+    /// The call was fenced, or lost with a token that would have been.
+    pub(super) fn fenced(&mut self, begun: u64) {
+        self.calls.remove(&begun);
+    }
+
+    /// The call passed the fence and did nothing.
     pub(super) fn refused(&mut self, begun: u64) -> Result<(), String> {
         let call = self.calls.remove(&begun).unwrap();
-        let replayable = self.operations.contains_key(&call.step);
         let (last, _) = self.last();
-        if self.exclusive && replayable && last == Some(call.step) {
+        if self.exclusive && last == Some(call.step) {
             return Err(format!("a replay of {:?} was refused", call.step));
         }
         Ok(())

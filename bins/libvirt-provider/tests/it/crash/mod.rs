@@ -22,9 +22,11 @@ use crate::harness::{Client, Launch, Provider, Random, fresh_port};
 
 /// Few enough for every run of the suite.
 const DEFAULT_ROUNDS: u64 = 8;
-const CALLERS: usize = 4;
+/// Rounds between two words that it is still alive.
+const REPORT_EVERY: u64 = 50;
+const CALLERS: usize = 8;
 /// Machines that only one caller touches, for each.
-const OWN: usize = 6;
+const OWN: usize = 4;
 /// Machines that all of them touch.
 const SHARED: usize = 4;
 /// Machines that nobody touches.
@@ -42,15 +44,19 @@ async fn nothing_acknowledged_is_lost_when_the_provider_is_killed() {
     let rounds = number("LP_CRASH_ROUNDS").unwrap_or(DEFAULT_ROUNDS);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = number("LP_CRASH_SEED").unwrap_or_else(|| u64::from(now.subsec_nanos()));
+    println!("crash: LP_CRASH_SEED={seed} LP_CRASH_ROUNDS={rounds}");
     let mut test = Test::new(seed).await;
     for round in 0..rounds {
         test.round(round).await;
+        if round % REPORT_EVERY == REPORT_EVERY - 1 {
+            println!("crash: {}", test.ledger.lock().unwrap().summary());
+        }
         if !test.ledger.lock().unwrap().violations.is_empty() {
             break;
         }
     }
     let ledger = test.ledger.lock().unwrap();
-    println!("crash: seed {seed}: {}", ledger.summary());
+    println!("crash: {}", ledger.summary());
     assert!(
         ledger.violations.is_empty(),
         "LP_CRASH_SEED={seed}: {:#?}",
@@ -74,20 +80,19 @@ impl Test {
         let directory = TempDir::new().unwrap();
         let launch = Launch::on(directory.path().join("state.json"));
         let provider = launch.seeds(CALLERS * OWN + SHARED + IDLERS).start().await;
-        let first = Anchor::take(&provider, 0).await;
-        let mut ids: Vec<String> = first.fleet.keys().cloned().collect();
+        let mut ids: Vec<String> = provider.fleet().await.into_keys().collect();
         let shared = ids.split_off(ids.len() - SHARED);
-        let mut ledger = Ledger::new(first.fleet.keys(), &shared);
+        let ledger = Arc::new(Mutex::new(Ledger::new(ids.iter().chain(&shared), &shared)));
         let callers = (0..CALLERS)
             .map(|number| {
                 let own = ids[number * OWN..(number + 1) * OWN].to_vec();
                 Caller::new(number, own, shared.clone(), random.fork())
             })
             .collect();
-        ledger.counts.machines = first.fleet.len();
+        let first = Anchor::take(&provider, &ledger).await;
         Self {
             random,
-            ledger: Arc::new(Mutex::new(ledger)),
+            ledger,
             callers,
             provider: Some(provider),
             anchors: vec![first],
@@ -109,9 +114,8 @@ impl Test {
         }
         // The random moment is what is tested: these are not waits for something.
         sleep(Duration::from_millis(self.random.below(100) as u64)).await;
-        let tick = self.ledger.lock().unwrap().tick();
         self.anchors.truncate(1);
-        self.anchors.push(Anchor::take(&provider, tick).await);
+        self.anchors.push(Anchor::take(&provider, &self.ledger).await);
         sleep(Duration::from_millis(self.random.below(150) as u64)).await;
         let launch = provider.kill();
         self.callers = calls.join_all().await;

@@ -1,6 +1,6 @@
 //! The six calls.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use bigfleet_proto::{
     CapacityProviderClient, ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, ListFilter, Machine,
@@ -16,6 +16,8 @@ use super::{Binding, Token};
 
 /// What the shard's own client allows, both ways (contract §1.4).
 const MESSAGE_LIMIT: usize = 256 << 20;
+/// Nobody waits longer for an answer (contract §12.5).
+const CALL_LIMIT: Duration = Duration::from_secs(30);
 
 /// A connection.
 #[derive(Clone, Debug)]
@@ -23,14 +25,12 @@ pub(crate) struct Client(CapacityProviderClient<Channel>);
 
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-        Self::over(endpoint.connect().await.unwrap())
+        Self::over(endpoint(address).connect().await.unwrap())
     }
 
     /// Connects with the first call, and again after a connection was lost.
     pub(crate) fn lazily(address: SocketAddr) -> Self {
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-        Self::over(endpoint.connect_lazy())
+        Self::over(endpoint(address).connect_lazy())
     }
 
     pub(crate) fn over(channel: Channel) -> Self {
@@ -92,6 +92,11 @@ impl Client {
     pub(crate) async fn try_list(&self, filter: ListFilter) -> Result<MachineList, Status> {
         Ok(self.0.clone().list(filter).await?.into_inner())
     }
+}
+
+fn endpoint(address: SocketAddr) -> Endpoint {
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    endpoint.timeout(CALL_LIMIT)
 }
 
 /// Only machines in these states.
