@@ -1,5 +1,7 @@
 //! Arguments that no suite sends: what the contract leaves open and this provider decided (contract §3, §16).
 
+use std::time::Duration;
+
 use bigfleet_proto::MachineState as S;
 use tonic::Code;
 
@@ -117,4 +119,17 @@ async fn endless_names_are_invalid_arguments_and_leave_no_trace() {
 async fn an_empty_blob_is_taken() {
     let provider = Launch::new().start().await;
     provider.configured(&Binding::to("c").blob("")).await;
+}
+
+/// Grace is BigFleet's to choose, and is kept with the transition.
+#[tokio::test]
+async fn the_longest_grace_is_taken_and_survives_a_kill() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let launch = Launch::on(directory.path().join("state"));
+    let provider = launch.delay(Duration::from_millis(300)).start().await;
+    let id = provider.configured(&Binding::to("c")).await;
+    let drain = operation(provider.drain(&id, i64::MAX, &free()).await);
+    let provider = provider.restart().await;
+    provider.reach(&id, S::Idle).await;
+    assert_eq!(operation(provider.drain(&id, 0, &free()).await), drain);
 }

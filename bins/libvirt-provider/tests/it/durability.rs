@@ -1,6 +1,6 @@
 //! DR: what was acknowledged is there after a SIGKILL (contract §4, §5, §9.3, trap 8).
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use bigfleet_proto::{ListFilter, MachineState as S};
 use tempfile::TempDir;
@@ -161,6 +161,31 @@ async fn a_cursor_of_another_state_file_lists_everything() {
         let all = other.fleet().await;
         assert_eq!(by_id(other.list(since(cursor)).await.machines), all);
     }
+}
+
+/// §9.3: after a backup was restored, a cursor from after the backup must not hide anything either.
+#[tokio::test]
+async fn a_cursor_from_after_a_restored_backup_hides_nothing() {
+    let directory = TempDir::new().unwrap();
+    let provider = provider(&directory).await;
+    let id = provider.idle().await;
+    let (_, launch) = provider.terminate().await;
+    let (file, backup) = (state(directory.path()), directory.path().join("backup"));
+    fs::copy(&file, &backup).unwrap();
+
+    let provider = launch.start().await;
+    provider.bind(&id, &Binding::to("lost")).await;
+    let cursor = provider.revision().await;
+    let (_, launch) = provider.terminate().await;
+    fs::copy(&backup, &file).unwrap();
+
+    let provider = launch.start().await;
+    for _ in 0..3 {
+        provider.idle().await;
+    }
+    let fleet = provider.fleet().await;
+    assert_eq!(by_id(provider.list(since(cursor)).await.machines), fleet);
+    assert_eq!((fleet[&id].state(), fleet[&id].cluster.as_str()), (S::Idle, ""));
 }
 
 /// §9.3: without a file every start is a new incarnation.

@@ -231,3 +231,31 @@ async fn a_stale_token_hears_the_same_for_a_known_and_an_unknown_machine() {
     assert_eq!(known.code(), Code::FailedPrecondition);
     assert_eq!(known.message().replace(&id, "ghost"), unknown.message());
 }
+
+/// §4: anybody can invent machines, and must not fill the memory with them; marks that protect something are kept.
+#[tokio::test]
+async fn marks_of_ghosts_are_bounded_and_those_of_machines_are_not() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let launch = Launch::on(directory.path().join("state")).flag("--set=transitions.ghost_marks=20");
+    let provider = launch.start().await;
+    let shard = Shard::new("s");
+    let ids: [String; 40] = provider.pick().await;
+    for id in &ids {
+        crate::harness::expect_refused(&provider.drain(id, 0, &shard.at(5, 5)).await);
+    }
+    for number in 0..40 {
+        let answer = provider.create(&format!("ghost-{number}"), &shard.at(5, 5)).await;
+        expect_status(&answer, Code::NotFound);
+    }
+    let provider = provider.restart().await;
+    for id in &ids {
+        expect_fenced(&provider.create(id, &shard.at(5, 5)).await);
+    }
+    for number in 20..40 {
+        expect_fenced(&provider.create(&format!("ghost-{number}"), &shard.at(1, 1)).await);
+    }
+    for number in 0..20 {
+        let answer = provider.create(&format!("ghost-{number}"), &shard.at(1, 1)).await;
+        expect_status(&answer, Code::NotFound);
+    }
+}

@@ -70,10 +70,15 @@ async fn b903_the_revision_moves_with_a_change_and_the_delta_has_it() {
     assert_eq!(ids(&provider, since(before)).await, BTreeSet::from([id]));
 }
 
+/// A provider that looks at its substrate all the time, and must not take that for a change.
+fn restless() -> Launch {
+    Launch::new().flag("--set=transitions.reconcile_interval=20ms")
+}
+
 /// B904.
 #[tokio::test]
 async fn b904_nothing_changed_is_an_empty_delta() {
-    let provider = Launch::new().start().await;
+    let provider = restless().start().await;
     change(&provider).await;
     let revision = provider.revision().await;
     let delta = provider.list(since(revision.clone())).await;
@@ -146,7 +151,7 @@ async fn b907_pages_of_a_delta_are_disjoint_and_cover_it() {
 /// B908.
 #[tokio::test]
 async fn b908_the_delta_stays_empty_while_nothing_happens() {
-    let provider = Launch::new().start().await;
+    let provider = restless().start().await;
     change(&provider).await;
     let anchor = provider.revision().await;
     let end = Instant::now() + Duration::from_millis(750);

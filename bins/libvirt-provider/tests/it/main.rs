@@ -22,6 +22,7 @@ mod concurrency;
 mod crash;
 mod disk_full;
 mod durability;
+mod failure;
 mod fencing;
 mod fields;
 mod lifecycle;

@@ -4,13 +4,14 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use bigfleet_proto::MachineState as S;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::harness::{Binding, Exit, Launch, operation};
+use crate::harness::{AWAIT, Binding, Client, Exit, Launch, Random, eventually, fresh_port, operation};
 
 /// A directory and a state file that a provider has used and left.
 async fn used() -> (TempDir, PathBuf) {
@@ -209,6 +210,40 @@ async fn a_file_belongs_to_one_process_and_the_second_is_told_which() {
     drop(first);
     let second = Launch::on(&path).start().await;
     assert_eq!(second.state(&id).await, S::Configured);
+}
+
+/// Also when there is no file yet, and all of them would make it.
+#[tokio::test]
+async fn of_many_that_start_at_once_one_gets_the_file() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.json");
+    let launches: Vec<_> = (0..4).map(|_| Launch::on(&path)).collect();
+    let mut running: Vec<_> = launches.iter().map(|launch| launch.spawn(fresh_port())).collect();
+    eventually("one is left", AWAIT, async || {
+        running.retain_mut(|process| !process.has_ended());
+        running.len() == 1
+    })
+    .await;
+    let client = Client::connect(running[0].address()).await;
+    client.idle().await;
+    assert!(!running[0].has_ended());
+}
+
+/// Wherever the kill meets the making of the file, the next start finds nothing or a whole one.
+#[tokio::test]
+async fn a_first_start_that_was_killed_is_no_obstacle() {
+    let mut random = Random::new(u64::from(std::process::id()));
+    for _ in 0..10 {
+        let directory = TempDir::new().unwrap();
+        let launch = Launch::on(directory.path().join("state.json"));
+        let mut first = launch.spawn(fresh_port());
+        // The random moment is what is tested.
+        tokio::time::sleep(Duration::from_millis(random.below(60) as u64)).await;
+        first.kill();
+        let provider = launch.start().await;
+        assert_eq!(provider.fleet().await.len(), 64);
+        provider.idle().await;
+    }
 }
 
 /// A link is another name of the same file, not another file.
