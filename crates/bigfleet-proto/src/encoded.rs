@@ -222,7 +222,7 @@ mod tests {
             let mut kept = Vec::new();
             put_list_form(&message.encode_to_vec(), &mut kept);
             let list = crate::MachineList::decode(kept.as_slice()).unwrap();
-            assert_eq!(list.machines, [message.clone()]);
+            assert_eq!(list.machines, std::slice::from_ref(&message));
             assert_eq!(crate::Machine::decode(Machine(kept.into()).body()).unwrap(), message);
         }
     }

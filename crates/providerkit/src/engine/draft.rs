@@ -13,11 +13,14 @@ use crate::{
     binding, convert,
     engine::{
         record::{Record, Shape},
-        view::{Effects, View},
+        view::{Effects, Shapes, View},
     },
     fence::Mark,
     store::Change,
 };
+
+/// Profiles that are recognized without comparing them.
+const RECENT_SHAPES: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Draft<'view> {
@@ -29,7 +32,8 @@ pub(crate) struct Draft<'view> {
     adopted_ghosts: Vec<(MachineId, ShardId)>,
     /// The machines that only have marks; collected when first asked for.
     ghost_machines: OnceCell<HashSet<MachineId>>,
-    shapes: Vec<Arc<Shape>>,
+    shapes: Shapes,
+    recent_shapes: Vec<(Arc<Profile>, Arc<Shape>)>,
     forgotten_shapes: Vec<u64>,
     head: u64,
     next_ordinal: u64,
@@ -43,7 +47,8 @@ impl<'view> Draft<'view> {
             marks: HashMap::new(),
             adopted_ghosts: Vec::new(),
             ghost_machines: OnceCell::new(),
-            shapes: Vec::new(),
+            shapes: Shapes::default(),
+            recent_shapes: Vec::new(),
             forgotten_shapes: Vec::new(),
             head: view.head,
             next_ordinal: view.next_ordinal,
@@ -96,17 +101,24 @@ impl<'view> Draft<'view> {
 
     /// The shared form of a profile.
     pub(crate) fn shape(&mut self, profile: &Arc<Profile>) -> Arc<Shape> {
-        if let Some(shape) = self.view.shapes.find(profile) {
-            // Somebody wants it again before it was forgotten.
-            self.forgotten_shapes.retain(|number| *number != shape.number);
+        // Slots usually share a few profiles: most are told by where they are, without looking at what they are.
+        if let Some((_, shape)) = self.recent_shapes.iter().find(|(known, _)| Arc::ptr_eq(known, profile)) {
             return Arc::clone(shape);
         }
-        if let Some(shape) = self.shapes.iter().find(|shape| shape.profile == *profile) {
-            return Arc::clone(shape);
-        }
-        let number = self.view.shapes.last() + 1 + self.shapes.len() as u64;
-        let shape = Arc::new(Shape::new(number, Arc::clone(profile)));
-        self.shapes.push(Arc::clone(&shape));
+        let body = Shapes::body(profile);
+        let shape = match self.view.shapes.find(&body).or_else(|| self.shapes.find(&body)) {
+            Some(shape) => Arc::clone(shape),
+            None => {
+                let number = self.view.shapes.last().max(self.shapes.last()) + 1;
+                let shape = Arc::new(Shape::new(number, Arc::clone(profile)));
+                self.shapes.insert(&shape);
+                shape
+            }
+        };
+        // Somebody may want it again before it was forgotten.
+        self.forgotten_shapes.retain(|number| *number != shape.number);
+        self.recent_shapes.truncate(RECENT_SHAPES - 1);
+        self.recent_shapes.insert(0, (Arc::clone(profile), Arc::clone(&shape)));
         shape
     }
 
@@ -198,7 +210,7 @@ impl<'view> Draft<'view> {
             head: self.head,
             next_ordinal: self.next_ordinal,
         }];
-        changes.extend(self.shapes.iter().cloned().map(Change::Shape));
+        changes.extend(self.shapes.all().cloned().map(Change::Shape));
         changes.extend(
             self.forgotten_shapes
                 .iter()
@@ -206,7 +218,7 @@ impl<'view> Draft<'view> {
         );
         let mut effects = Effects {
             adopted_ghosts: self.adopted_ghosts,
-            shapes: self.shapes,
+            shapes: self.shapes.all().cloned().collect(),
             forgotten_shapes: self.forgotten_shapes,
             head: self.head,
             next_ordinal: self.next_ordinal,

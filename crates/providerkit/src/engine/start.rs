@@ -3,7 +3,7 @@
 use std::{
     error, fmt,
     sync::{Arc, Mutex, RwLock, atomic::AtomicBool},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use providerkit_backend::Backend;
@@ -76,7 +76,11 @@ impl Engine {
         let ghost_marks = options.ghost_marks;
         let on_restart = options.on_restart;
         let load = move || {
-            let mut view = View::load(store.load()?, ghost_marks);
+            let begun = Instant::now();
+            let snapshot = store.load()?;
+            let read = begun.elapsed();
+            let mut view = View::load(snapshot, ghost_marks);
+            tracing::info!(machines = view.machines.len(), ?read, took = ?begun.elapsed(), "state loaded");
             let fresh = view.machines.is_empty() && view.head == 0;
             boot(&mut view, &mut *store, on_restart)?;
             Ok((view, store, fresh))

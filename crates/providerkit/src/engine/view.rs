@@ -60,32 +60,49 @@ pub(crate) struct View {
 /// The profiles in use.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    by_body: HashMap<String, Arc<Shape>>,
-    last: u64,
+    by_number: BTreeMap<u64, Arc<Shape>>,
+    /// The numbers, by what tells one profile from another.
+    by_body: HashMap<String, u64>,
 }
 
 impl Shapes {
     /// What tells one profile from another. Profiles hold floats, so they are compared as text.
-    fn body(profile: &Profile) -> String {
+    pub(crate) fn body(profile: &Profile) -> String {
         format!("{profile:?}")
     }
 
-    pub(crate) fn find(&self, profile: &Profile) -> Option<&Arc<Shape>> {
-        self.by_body.get(&Self::body(profile))
+    pub(crate) fn find(&self, body: &str) -> Option<&Arc<Shape>> {
+        self.by_number.get(self.by_body.get(body)?)
     }
 
-    pub(crate) const fn last(&self) -> u64 {
-        self.last
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Shape>> {
+        self.by_number.values()
     }
 
-    fn insert(&mut self, shape: Arc<Shape>) {
-        self.last = self.last.max(shape.number);
-        self.by_body.insert(Self::body(&shape.profile), shape);
+    /// The highest number in use.
+    pub(crate) fn last(&self) -> u64 {
+        self.by_number.last_key_value().map_or(0, |(number, _)| *number)
+    }
+
+    pub(crate) fn insert(&mut self, shape: &Arc<Shape>) {
+        if !self.by_number.contains_key(&shape.number) {
+            self.by_body.insert(Self::body(&shape.profile), shape.number);
+            self.by_number.insert(shape.number, Arc::clone(shape));
+        }
+    }
+
+    fn forget(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.by_number.remove(number);
+        }
+        if !numbers.is_empty() {
+            self.by_body.retain(|_, number| self.by_number.contains_key(number));
+        }
     }
 
     /// The numbers of profiles that nothing refers to but this table.
     pub(crate) fn unused(&self) -> Vec<u64> {
-        let unused = self.by_body.values().filter(|shape| Arc::strong_count(shape) == 1);
+        let unused = self.by_number.values().filter(|shape| Arc::strong_count(shape) == 1);
         unused.map(|shape| shape.number).collect()
     }
 }
@@ -129,9 +146,7 @@ impl View {
         );
         for record in records.into_values() {
             view.count(&record, true);
-            if view.shapes.last < record.shape.number || view.shapes.find(&record.shape.profile).is_none() {
-                view.shapes.insert(Arc::clone(&record.shape));
-            }
+            view.shapes.insert(&record.shape);
             view.machines.insert(record.machine.id.clone(), Arc::new(record));
         }
         view
@@ -141,7 +156,7 @@ impl View {
     pub(crate) fn publish(&mut self, effects: Effects) -> Vec<(MachineId, ShardId)> {
         self.head = effects.head;
         self.next_ordinal = effects.next_ordinal;
-        for shape in effects.shapes {
+        for shape in &effects.shapes {
             self.shapes.insert(shape);
         }
         for (id, now) in effects.machines {
@@ -171,9 +186,7 @@ impl View {
         for key in effects.adopted_ghosts {
             self.ghosts.pop(&key);
         }
-        self.shapes
-            .by_body
-            .retain(|_, shape| !effects.forgotten_shapes.contains(&shape.number));
+        self.shapes.forget(&effects.forgotten_shapes);
         let ghosts = effects.ghosts.into_iter();
         ghosts
             .filter_map(|(machine, shard, mark)| {
