@@ -1,4 +1,4 @@
-//! The upstream baseline (contract §14): fencing.
+//! The upstream baseline (contract §14): fencing. Each test has the name of its original, `TestConformance_…`.
 
 use bigfleet_proto::ListFilter;
 

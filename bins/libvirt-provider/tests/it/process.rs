@@ -15,7 +15,7 @@ use tonic_reflection::pb::v1::{
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
 };
 
-use crate::harness::{AWAIT, Launch, Provider, eventually, fresh_port};
+use crate::harness::{AWAIT, Launch, Provider, Random, eventually, fresh_port};
 
 const USAGE: i32 = 64;
 
@@ -172,6 +172,22 @@ async fn connections_without_a_byte_do_no_harm() {
     let provider = Launch::new().start().await;
     for _ in 0..50 {
         drop(TcpStream::connect_timeout(&provider.address(), Duration::from_secs(1)).unwrap());
+    }
+    provider.idle().await;
+}
+
+/// Whatever somebody's scanner sends.
+#[tokio::test]
+async fn noise_does_no_harm() {
+    let provider = Launch::new().start().await;
+    let mut random = Random::new(8);
+    for prelude in [&b""[..], b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        for _ in 0..10 {
+            let mut stream = TcpStream::connect(provider.address()).unwrap();
+            let noise = [prelude, &random.bytes(4096)].concat();
+            // It may well hang up on us.
+            stream.write_all(&noise).ok();
+        }
     }
     provider.idle().await;
 }

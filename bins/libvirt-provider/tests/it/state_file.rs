@@ -246,6 +246,44 @@ async fn a_first_start_that_was_killed_is_no_obstacle() {
     }
 }
 
+/// Who moves a file away to begin anew may forget its log: what is in there belongs to the file that is gone.
+#[tokio::test]
+async fn a_log_without_its_file_is_not_mixed_into_a_new_one() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("state.db");
+    let log = path.with_extension("db-wal");
+    let launch = Launch::on(&path);
+    let provider = launch.start().await;
+    let id = provider.configured(&Binding::to("old")).await;
+    // The blob is erased by emptying the log; what comes after that is a part of the whole.
+    eventually("an empty log", AWAIT, async || {
+        fs::metadata(&log).is_ok_and(|log| log.len() == 0)
+    })
+    .await;
+    provider.release(&id, 0).await;
+    let launch = provider.kill();
+    assert!(fs::metadata(&log).unwrap().len() > 0);
+    fs::remove_file(&path).unwrap();
+
+    let mut running = launch.spawn(fresh_port());
+    let client = Client::lazily(running.address());
+    let mut fleet = None;
+    eventually("an answer or an end", AWAIT, async || {
+        fleet = client.try_list(Default::default()).await.ok();
+        fleet.is_some() || running.has_ended()
+    })
+    .await;
+    match fleet {
+        // Refused, then, and it is said what is in the way.
+        None => assert!(running.log_text().contains("db-wal"), "{}", running.log_text()),
+        Some(fleet) => {
+            assert_eq!(fleet.machines.len(), 64);
+            let fresh = fleet.machines.iter().all(|machine| machine.state() == S::Speculative);
+            assert!(fresh, "{:?}", fleet.machines);
+        }
+    }
+}
+
 /// A link is another name of the same file, not another file.
 #[tokio::test]
 async fn another_name_of_the_same_file_does_not_help() {

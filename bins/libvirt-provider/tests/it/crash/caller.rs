@@ -51,7 +51,7 @@ impl Caller {
             let answer = step.call(client, &id, &binding, &token).await;
             let mut ledger = ledger.lock().unwrap();
             match answer {
-                Err(status) if is_lost(&status) => {
+                Err(status) if is_lost(&status) || ledger.ending && status.code() == Code::Unavailable => {
                     ledger.counts.lost += 1;
                     if freshness == Freshness::Stale {
                         ledger.fenced(&id, begun);

@@ -14,6 +14,7 @@ pub(super) type MarkKey = (String, String);
 pub(super) struct Counts {
     pub(super) rounds: u64,
     pub(super) starts_killed: u64,
+    pub(super) terminated: u64,
     pub(super) acknowledged: u64,
     pub(super) refused: u64,
     pub(super) fenced: u64,
@@ -34,6 +35,8 @@ pub(super) struct Ledger {
     /// The greatest token that was answered with anything but fencing.
     marks: BTreeMap<MarkKey, Token>,
     clock: u64,
+    /// The provider was asked to end: it may turn calls away.
+    pub(super) ending: bool,
     pub(super) counts: Counts,
     pub(super) violations: Vec<String>,
 }
@@ -45,6 +48,7 @@ impl Ledger {
             operations: BTreeMap::new(),
             marks: BTreeMap::new(),
             clock: 0,
+            ending: false,
             counts: Counts::default(),
             violations: Vec::new(),
         }
@@ -138,11 +142,12 @@ impl Ledger {
     pub(super) fn summary(&self) -> String {
         let c = &self.counts;
         format!(
-            "{} machines, {} rounds, {} kills while starting, {} calls acknowledged, {} refused, {} fenced, {} lost, \
+            "{} machines, {} rounds, {} of them by SIGTERM, {} kills while starting, {} calls acknowledged, {} refused, {} fenced, {} lost, \
              {} kills in mid-transition ({} transitions driven on), {} operation ids seen, {} replays checked, \
              {} marks checked, {} bindings checked, {} violations",
             self.books.len(),
             c.rounds,
+            c.terminated,
             c.starts_killed,
             c.acknowledged,
             c.refused,

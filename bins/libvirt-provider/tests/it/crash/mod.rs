@@ -117,7 +117,11 @@ impl Test {
         self.anchors.truncate(1);
         self.anchors.push(Anchor::take(&provider, &self.ledger).await);
         sleep(Duration::from_millis(self.random.below(150) as u64)).await;
-        let launch = provider.kill();
+        let launch = if self.random.once_in(6) {
+            self.ask_to_end(provider).await
+        } else {
+            provider.kill()
+        };
         self.callers = calls.join_all().await;
         self.callers.sort_by_key(|caller| caller.number);
 
@@ -129,6 +133,19 @@ impl Test {
         verify::all(&provider, &self.ledger, &self.anchors).await;
         self.ledger.lock().unwrap().counts.rounds += 1;
         self.provider = Some(provider);
+    }
+
+    /// The other way to go: what is acknowledged then is worth as much.
+    async fn ask_to_end(&mut self, provider: Provider) -> Launch {
+        self.ledger.lock().unwrap().ending = true;
+        let (exit, launch) = provider.terminate().await;
+        let mut ledger = self.ledger.lock().unwrap();
+        ledger.ending = false;
+        ledger.counts.terminated += 1;
+        if exit.code() != Some(0) {
+            ledger.violation("provider", format!("SIGTERM ended it with {}", exit.status));
+        }
+        launch
     }
 
     /// A start is as good a moment to be killed as any.
