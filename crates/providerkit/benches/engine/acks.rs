@@ -32,43 +32,79 @@ const GET_PERIOD: Duration = Duration::from_millis(2);
 const STRIDE: usize = 7_919;
 
 pub(crate) struct Acks {
+    /// Of the median round.
     pub(crate) per_second: f64,
     pub(crate) creates: Latencies,
     pub(crate) gets: Latencies,
 }
 
-pub(crate) async fn measure(server: &Server) -> Result<Acks> {
-    let mut clients = Vec::new();
-    for _ in 0..CONNECTIONS {
-        clients.push(wire::client(server.addr()).await?);
-    }
-    let mut load = Load {
-        clients,
-        fleet: server.machines(),
-        used: 0,
-        sequence: Arc::new(AtomicI64::new(1)),
-    };
-    let round = ROUND.min(server.machines());
-    // Warms up connections, pages and the allocator.
-    load.create(round).await?;
-    let (mut creates, mut took) = (Vec::new(), Duration::ZERO);
-    let gets = Gets::start(server)?;
+/// Rounds on the one and the other in turn, so that both meet the same disk and the same neighbours.
+pub(crate) async fn measure(servers: [&Server; 2]) -> Result<[Acks; 2]> {
+    let [one, other] = servers;
+    let (mut one, mut other) = (Course::start(one).await?, Course::start(other).await?);
     for _ in 0..ROUNDS {
-        if load.used + round > load.fleet {
-            load.give_back().await?;
-        }
-        gets.run.store(true, Ordering::Relaxed);
-        let begun = Instant::now();
-        creates.extend(load.create(round).await?);
-        took += begun.elapsed();
-        gets.run.store(false, Ordering::Relaxed);
+        one.round().await?;
+        other.round().await?;
     }
-    load.settle().await?;
-    Ok(Acks {
-        per_second: creates.len() as f64 / took.as_secs_f64(),
-        creates: Latencies::new(creates),
-        gets: Latencies::new(gets.finish()?),
-    })
+    Ok([one.finish()?, other.finish()?])
+}
+
+/// All rounds on one server.
+struct Course {
+    load: Load,
+    gets: Gets,
+    round: usize,
+    rates: Vec<f64>,
+    creates: Vec<Duration>,
+}
+
+impl Course {
+    async fn start(server: &Server) -> Result<Self> {
+        let mut clients = Vec::new();
+        for _ in 0..CONNECTIONS {
+            clients.push(wire::client(server.addr()).await?);
+        }
+        let mut load = Load {
+            clients,
+            fleet: server.machines(),
+            used: 0,
+            sequence: Arc::new(AtomicI64::new(1)),
+        };
+        let round = ROUND.min(server.machines());
+        // Warms up connections, pages and the allocator.
+        load.create(round).await?;
+        load.settle().await?;
+        Ok(Self {
+            load,
+            gets: Gets::start(server)?,
+            round,
+            rates: Vec::new(),
+            creates: Vec::new(),
+        })
+    }
+
+    async fn round(&mut self) -> Result<()> {
+        if self.load.used + self.round > self.load.fleet {
+            self.load.give_back().await?;
+        }
+        self.gets.run.store(true, Ordering::Relaxed);
+        let begun = Instant::now();
+        let latencies = self.load.create(self.round).await?;
+        let took = begun.elapsed();
+        self.gets.run.store(false, Ordering::Relaxed);
+        self.rates.push(latencies.len() as f64 / took.as_secs_f64());
+        self.creates.extend(latencies);
+        self.load.settle().await
+    }
+
+    fn finish(mut self) -> Result<Acks> {
+        self.rates.sort_unstable_by(f64::total_cmp);
+        Ok(Acks {
+            per_second: self.rates.get(ROUNDS / 2).copied().unwrap_or_default(),
+            creates: Latencies::new(self.creates),
+            gets: Latencies::new(self.gets.finish()?),
+        })
+    }
 }
 
 #[derive(Clone, Copy)]

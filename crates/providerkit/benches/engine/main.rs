@@ -14,12 +14,19 @@ mod report;
 mod server;
 mod wire;
 
-use std::{error, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{
+    error,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Parser;
 
 use report::{Figures, Report};
 use server::Server;
+
+const RESTARTS: usize = 5;
 
 type Result<T> = std::result::Result<T, Box<dyn error::Error + Send + Sync>>;
 
@@ -78,36 +85,49 @@ fn run(arguments: &Arguments) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("bench-engine-")
         .tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
-    let report = runtime.block_on(async {
-        let small = measure(&folder.path().join("small.db"), arguments.small).await?;
-        let large = measure(&folder.path().join("large.db"), arguments.large).await?;
-        Result::Ok(Report::new(small, large))
-    })?;
-    println!("\n{}{report}", report::circumstances(folder.path())?);
+    let neighbours = proc::Neighbours::watch()?;
+    let report = runtime.block_on(measure(folder.path(), [arguments.small, arguments.large]))?;
+    let neighbours = neighbours.cores()?;
+    println!("\n{}{report}", report::circumstances(folder.path(), neighbours)?);
     Ok(())
 }
 
-async fn measure(state: &std::path::Path, machines: usize) -> Result<Figures> {
-    println!("{machines} machines");
-    let mut server = Server::start(state, machines)?;
-    let seeded = server.answers().await?;
-    let acks = acks::measure(&server).await?;
-    let lists = lists::measure_ours(&server).await?;
-    let memory = proc::memory(server.id())?;
-    let naive = lists::measure_naive(&server).await?;
-    let mut restarts = Vec::new();
-    for _ in 0..5 {
-        server.kill()?;
-        server.spawn()?;
-        restarts.push(server.answers().await?);
+async fn measure(folder: &Path, sizes: [usize; 2]) -> Result<Report> {
+    println!("seeding");
+    let (mut servers, mut seeded) = (Vec::new(), Vec::new());
+    for (number, size) in sizes.into_iter().enumerate() {
+        let mut server = Server::start(&folder.join(format!("{number}.db")), size)?;
+        seeded.push(server.answers().await?);
+        servers.push(server);
     }
-    Ok(Figures {
-        machines,
-        seeded,
-        acks,
-        lists,
-        naive,
-        restarts,
-        memory,
-    })
+    let [small, large] = servers.as_mut_slice() else {
+        return Err("there are two sizes".into());
+    };
+    println!("Creates");
+    let acks = acks::measure([small, large]).await?;
+    let mut figures = Vec::new();
+    for ((server, acks), seeded) in [small, large].into_iter().zip(acks).zip(seeded) {
+        println!("Lists and restarts of {}", server.machines());
+        let lists = lists::measure_ours(server).await?;
+        let memory = proc::memory(server.id())?;
+        let naive = lists::measure_naive(server).await?;
+        let mut restarts = Vec::new();
+        for _ in 0..RESTARTS {
+            server.kill()?;
+            server.spawn()?;
+            restarts.push(server.answers().await?);
+        }
+        server.kill()?;
+        figures.push(Figures {
+            machines: server.machines(),
+            seeded,
+            acks,
+            lists,
+            naive,
+            restarts,
+            memory,
+        });
+    }
+    let figures: [Figures; 2] = figures.try_into().map_err(|_| "there are two sizes")?;
+    Ok(Report::new(&figures))
 }

@@ -93,16 +93,15 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(small: Figures, large: Figures) -> Self {
-        let sizes = [small.machines, large.machines];
-        let figures = [small, large];
+    /// Of the small fleet and the large one.
+    pub(crate) fn new(figures: &[Figures; 2]) -> Self {
         let mut report = Self {
-            sizes,
+            sizes: figures.each_ref().map(|figures| figures.machines),
             rows: Vec::new(),
         };
-        report.acks(&figures);
-        report.lists(&figures);
-        report.process(&figures);
+        report.acks(figures);
+        report.lists(figures);
+        report.process(figures);
         report
     }
 
@@ -207,12 +206,12 @@ impl fmt::Display for Report {
 }
 
 /// What the figures depend on.
-pub(crate) fn circumstances(folder: &Path) -> Result<String> {
+pub(crate) fn circumstances(folder: &Path, neighbours: f64) -> Result<String> {
     let cores = thread::available_parallelism()?;
-    let sync = number(sync_latency(folder)?.percentile(50));
+    let (sync, neighbours) = (number(sync_latency(folder)?.percentile(50)), number(neighbours));
     Ok(format!(
-        "{cores} cores shared by client and server; {CALLERS} callers on {CONNECTIONS} connections; 4 KiB write + \
-         fdatasync p50 {sync} ms\n"
+        "{cores} cores shared by client and server, {neighbours} of them taken by other processes\n\
+         {CALLERS} callers on {CONNECTIONS} connections; a 4 KiB write and fdatasync takes {sync} ms\n\n"
     ))
 }
 
