@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 
 use super::schema::Node;
 
-/// Reads text as the schema wants it. What does not fit stays text, and is reported as that.
+/// Reads text as the schema wants it. What does not fit stays text, and is reported as that; and so does the zone `007`
+/// where text is wanted.
 pub(super) fn coerce(node: Option<Node<'_>>, text: &str) -> Value {
     let as_text = || Value::from(text);
     let Some(node) = node else {
@@ -16,10 +17,6 @@ pub(super) fn coerce(node: Option<Node<'_>>, text: &str) -> Value {
     }
     if node.is("object") {
         return structured(text).unwrap_or_else(as_text);
-    }
-    // Text that could also be a number, such as the zone `007`, is text where text is wanted.
-    if node.is("string") && node.accepts(&Json::from(text)) {
-        return as_text();
     }
     if node.is("boolean")
         && let Ok(truth) = text.trim().parse::<bool>()

@@ -102,12 +102,8 @@ async fn clients_that_never_finish_their_handshake_hold_nobody_up() {
             stream
         })
         .collect();
-    let began = std::time::Instant::now();
-    authority.connect(process.grpc, None).await.unwrap();
-    assert!(
-        began.elapsed().as_secs() < 5,
-        "waited for somebody's handshake to time out"
-    );
+    let client = authority.connect(process.grpc, None);
+    soon("a handshake beside those that hang", client).await.unwrap();
     drop(silent);
 }
 
