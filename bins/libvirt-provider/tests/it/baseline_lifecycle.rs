@@ -127,8 +127,8 @@ async fn baseline_drain_on_speculative() {
 async fn baseline_transitional_state_observability() {
     let provider = Launch::new().start().await;
     let id = provider.pick_one().await;
-    operation(provider.create(&id, &free()).await);
-    for machine in provider.trace(&id, S::Idle).await {
+    let answer = provider.create(&id, &free()).await;
+    for machine in provider.trace(answer, S::Idle).await {
         let legal = [S::Speculative, S::Creating, S::Idle];
         assert!(legal.contains(&machine.state()), "{machine:?}");
     }

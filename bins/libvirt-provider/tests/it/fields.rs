@@ -116,14 +116,22 @@ async fn b803_host_and_cluster_follow_the_state_through_a_whole_life() {
     let id = provider.pick_one().await;
     assert_sound(&provider.get(&id).await);
     let free = crate::harness::Token::unfenced();
-    operation(provider.create(&id, &free).await);
-    provider.trace(&id, S::Idle).await.iter().for_each(assert_sound);
-    operation(provider.configure(&id, &Binding::to("c").with("k", "v"), &free).await);
-    provider.trace(&id, S::Configured).await.iter().for_each(assert_sound);
-    operation(provider.drain(&id, 0, &free).await);
-    provider.trace(&id, S::Idle).await.iter().for_each(assert_sound);
-    operation(provider.delete(&id, &free).await);
-    provider.trace(&id, S::Speculative).await.iter().for_each(assert_sound);
+    let answer = provider.create(&id, &free).await;
+    provider.trace(answer, S::Idle).await.iter().for_each(assert_sound);
+    let answer = provider.configure(&id, &Binding::to("c").with("k", "v"), &free).await;
+    provider
+        .trace(answer, S::Configured)
+        .await
+        .iter()
+        .for_each(assert_sound);
+    let answer = provider.drain(&id, 0, &free).await;
+    provider.trace(answer, S::Idle).await.iter().for_each(assert_sound);
+    let answer = provider.delete(&id, &free).await;
+    provider
+        .trace(answer, S::Speculative)
+        .await
+        .iter()
+        .for_each(assert_sound);
     provider.fleet().await.values().for_each(assert_sound);
 }
 

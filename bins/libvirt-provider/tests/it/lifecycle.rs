@@ -46,8 +46,8 @@ async fn b101_every_cycle_leaves_a_clean_idle_machine() {
 async fn b103_configure_passes_through_configuring_only() {
     let provider = provider().await;
     let id = provider.idle().await;
-    operation(provider.configure(&id, &Binding::to("c"), &Token::unfenced()).await);
-    let trace = provider.trace(&id, S::Configured).await;
+    let answer = provider.configure(&id, &Binding::to("c"), &Token::unfenced()).await;
+    let trace = provider.trace(answer, S::Configured).await;
     assert_eq!(states(&trace), [S::Configuring, S::Configured]);
 }
 
@@ -56,8 +56,8 @@ async fn b103_configure_passes_through_configuring_only() {
 async fn b104_drain_passes_through_draining_only() {
     let provider = provider().await;
     let id = provider.configured(&Binding::to("c")).await;
-    operation(provider.drain(&id, 5, &Token::unfenced()).await);
-    let trace = provider.trace(&id, S::Idle).await;
+    let answer = provider.drain(&id, 5, &Token::unfenced()).await;
+    let trace = provider.trace(answer, S::Idle).await;
     assert_eq!(states(&trace), [S::Draining, S::Idle]);
 }
 
@@ -67,12 +67,12 @@ async fn b105_a_whole_life_takes_only_legal_steps() {
     let provider = provider().await;
     let id = provider.pick_one().await;
     let mut seen = vec![provider.state(&id).await];
-    operation(provider.create(&id, &Token::unfenced()).await);
-    seen.extend(states(&provider.trace(&id, S::Idle).await));
-    operation(provider.configure(&id, &Binding::to("c"), &Token::unfenced()).await);
-    seen.extend(states(&provider.trace(&id, S::Configured).await));
-    operation(provider.drain(&id, 5, &Token::unfenced()).await);
-    seen.extend(states(&provider.trace(&id, S::Idle).await));
+    let answer = provider.create(&id, &Token::unfenced()).await;
+    seen.extend(states(&provider.trace(answer, S::Idle).await));
+    let answer = provider.configure(&id, &Binding::to("c"), &Token::unfenced()).await;
+    seen.extend(states(&provider.trace(answer, S::Configured).await));
+    let answer = provider.drain(&id, 5, &Token::unfenced()).await;
+    seen.extend(states(&provider.trace(answer, S::Idle).await));
     seen.dedup();
     let life = [
         S::Speculative,
@@ -92,12 +92,12 @@ async fn b106_the_cluster_is_there_from_configuring_until_the_drain_is_done() {
     let provider = provider().await;
     let id = provider.idle().await;
     assert_eq!(provider.get(&id).await.cluster, "");
-    operation(provider.configure(&id, &Binding::to("blue"), &Token::unfenced()).await);
-    for machine in provider.trace(&id, S::Configured).await {
+    let answer = provider.configure(&id, &Binding::to("blue"), &Token::unfenced()).await;
+    for machine in provider.trace(answer, S::Configured).await {
         assert_eq!(machine.cluster, "blue", "{machine:?}");
     }
-    operation(provider.drain(&id, 5, &Token::unfenced()).await);
-    let mut trace = provider.trace(&id, S::Idle).await;
+    let answer = provider.drain(&id, 5, &Token::unfenced()).await;
+    let mut trace = provider.trace(answer, S::Idle).await;
     assert_eq!(trace.pop().unwrap().cluster, "");
     for machine in trace {
         assert_eq!(machine.cluster, "blue", "{machine:?}");
@@ -140,8 +140,8 @@ async fn b108_a_stable_machine_moves_only_when_told() {
 async fn b109_delete_passes_through_deleting_and_ends_without_a_host() {
     let provider = provider().await;
     let id = provider.idle().await;
-    operation(provider.delete(&id, &Token::unfenced()).await);
-    let trace = provider.trace(&id, S::Speculative).await;
+    let answer = provider.delete(&id, &Token::unfenced()).await;
+    let trace = provider.trace(answer, S::Speculative).await;
     assert_eq!(states(&trace), [S::Deleting, S::Speculative]);
     for machine in &trace {
         assert_eq!(

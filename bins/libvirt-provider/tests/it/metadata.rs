@@ -97,8 +97,8 @@ async fn b504_metadata_is_there_while_configuring() {
     let provider = Launch::new().delay(Duration::from_millis(50)).start().await;
     let id = provider.idle().await;
     let binding = Binding::to("c").with("a", "1").with("b", "").with("c\0", "\0");
-    operation(provider.configure(&id, &binding, &Token::unfenced()).await);
-    let trace = provider.trace(&id, S::Configured).await;
+    let answer = provider.configure(&id, &binding, &Token::unfenced()).await;
+    let trace = provider.trace(answer, S::Configured).await;
     assert_eq!(trace[0].state(), S::Configuring);
     for machine in trace {
         assert_eq!(machine.shard_metadata, binding.metadata, "{machine:?}");

@@ -228,7 +228,7 @@ async fn a_call_out_of_place_names_the_machine_its_state_and_what_would_be_legal
 /// §3: while one transition runs every other call is out of place, and the running one is not disturbed.
 #[tokio::test]
 async fn calls_into_a_running_transition_are_refused_or_replayed() {
-    let provider = Launch::new().delay(Duration::from_millis(400)).start().await;
+    let provider = Launch::new().delay(Duration::from_secs(1)).start().await;
     let id = provider.pick_one().await;
     let create = operation(provider.create(&id, &free()).await);
     expect_refused(&provider.configure(&id, &Binding::to("c"), &free()).await);

@@ -5,8 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bigfleet_proto::{HostRef, ListFilter, Machine, MachineList, MachineState};
+use bigfleet_proto::{HostRef, ListFilter, Machine, MachineList, MachineState, TransitionAck};
 use tokio::time::sleep;
+use tonic::Status;
 
 use super::{Binding, Client, Token, expect_ok, only, operation};
 
@@ -95,12 +96,15 @@ impl Client {
         }
     }
 
-    /// Every record seen, looking each millisecond, until the machine is in a state; equal neighbours are one.
-    pub(crate) async fn trace(&self, id: &str, until: MachineState) -> Vec<Machine> {
+    /// Every record seen from an ack on, looking each millisecond, until the machine is in a state; equal neighbours are
+    /// one. The ack's own record comes first, so that the transition is seen however slow this side is.
+    pub(crate) async fn trace(&self, answer: Result<TransitionAck, Status>, until: MachineState) -> Vec<Machine> {
         let deadline = Instant::now() + AWAIT;
-        let mut seen: Vec<Machine> = Vec::new();
+        operation(answer.clone());
+        let mut seen = Vec::from_iter(answer.unwrap().machine);
+        let id = seen[0].id.clone();
         loop {
-            let machine = self.get(id).await;
+            let machine = self.get(&id).await;
             let done = machine.state() == until;
             if seen.last() != Some(&machine) {
                 seen.push(machine);
