@@ -4,10 +4,10 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{Read as _, Seek as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-use super::{Error, ErrorKind};
+use super::{Error, ErrorKind, open::beside};
 
 /// Held by an open file handle, so that the kernel frees it however the process ends. A file of its own, because
 /// closing any second handle on a SQLite file would drop SQLite's own locks on it.
@@ -16,16 +16,9 @@ pub(super) struct Lock {
     _file: File,
 }
 
-/// The lock file's name: the state's with `.lock` behind.
-fn beside(state: &Path) -> PathBuf {
-    let mut name = state.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
-}
-
 impl Lock {
     pub(super) fn take(state: &Path) -> Result<Self, Error> {
-        let path = beside(state);
+        let path = beside(state, ".lock");
         let failed = |what: &str, error| {
             Error::new(
                 ErrorKind::Io,

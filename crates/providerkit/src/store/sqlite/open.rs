@@ -22,10 +22,17 @@ pub(super) fn open(path: &Path) -> Result<Sqlite, Error> {
     let path = resolve(path)?;
     let lock = Lock::take(&path)?;
     if !path.exists() {
+        let log = beside(&path, "-wal");
+        if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            return Err(orphaned(&path, &log));
+        }
         create(&path)?;
     }
     examine(&path)?;
     let mut connection = connect(&path).map_err(|error| unusable(&path, error))?;
+    // Again, because what is newer may be in the log still.
+    let version = schema::version(&connection).map_err(|error| unusable(&path, error))?;
+    known_version(&path, version)?;
     schema::migrate(&mut connection, schema::MIGRATIONS).map_err(|error| unusable(&path, error))?;
     Ok(Sqlite {
         connection,
@@ -49,6 +56,34 @@ pub(super) fn refused(path: &Path, why: &str) -> Error {
         ErrorKind::Refused,
         format!("state file `{}` {why}; it was left untouched", path.display()),
     )
+}
+
+/// SQLite would take such a log for the new file's own.
+fn orphaned(path: &Path, log: &Path) -> Error {
+    Error::new(
+        ErrorKind::Refused,
+        format!(
+            "log `{}` is there without its state file `{}`; put the file back, or move the log away to begin anew",
+            log.display(),
+            path.display()
+        ),
+    )
+}
+
+fn known_version(path: &Path, version: usize) -> Result<(), Error> {
+    let known = schema::VERSION;
+    if version > known {
+        let why = format!("has schema version {version}, this program knows up to {known}: run a newer one");
+        return Err(refused(path, &why));
+    }
+    Ok(())
+}
+
+/// A file that belongs to another one by its name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 fn unusable(path: &Path, error: rusqlite::Error) -> Error {
@@ -89,9 +124,7 @@ fn resolve(path: &Path) -> Result<PathBuf, Error> {
 
 /// Makes a new file elsewhere and moves it into place, so that there never is half a file of ours.
 fn create(path: &Path) -> Result<(), Error> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let draft = PathBuf::from(draft);
+    let draft = beside(path, ".new");
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
         Error::new(
             ErrorKind::Io,
@@ -150,11 +183,7 @@ fn examine(path: &Path) -> Result<(), Error> {
     if application != schema::APPLICATION_ID {
         return Err(refused(path, "is a SQLite file of another program: name another one"));
     }
-    let known = schema::VERSION;
-    if usize::try_from(version).is_ok_and(|version| version > known) {
-        let why = format!("has schema version {version}, this program knows up to {known}: run a newer one");
-        return Err(refused(path, &why));
-    }
+    known_version(path, usize::try_from(version).unwrap_or(usize::MAX))?;
     let mut permissions = file.metadata().map_err(unreadable)?.permissions();
     if permissions.mode() & 0o077 != 0 {
         permissions.set_mode(0o600);

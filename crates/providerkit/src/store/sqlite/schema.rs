@@ -1,6 +1,6 @@
 //! The tables, by version.
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::Connection;
 
 /// Tells our files from other SQLite files: "BFPK" as a number, in the file's header.
 pub(super) const APPLICATION_ID: u32 = 0x4246_504b;
@@ -82,8 +82,9 @@ pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> rusql
     transaction.commit()
 }
 
-fn version(transaction: &Transaction<'_>) -> rusqlite::Result<usize> {
-    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+/// How many migrations were run on it.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
