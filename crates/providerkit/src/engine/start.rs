@@ -26,6 +26,8 @@ use crate::{
     store::{self, Change, Store},
 };
 
+/// Before the first look at the substrate when machines are known already: callers that waited come first.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Commands that may wait for the writer before callers have to.
 const QUEUE: usize = 4096;
 
@@ -120,7 +122,7 @@ impl Engine {
             recycle::spawn(&shared, record);
         }
         let engine = Self(Arc::clone(&shared));
-        let mut pause = Duration::ZERO;
+        let mut pause = FIRST_LOOK;
         if fresh {
             match reconcile::look(&shared).await {
                 Ok(found) if !found.rejected.is_empty() => {

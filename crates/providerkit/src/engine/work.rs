@@ -108,7 +108,14 @@ async fn wind_down(shared: &Arc<Shared>, record: &Record, running: &Running, att
             }
         }
         () = tokio::time::sleep(shared.options.cancel_grace) => {
-            tracing::warn!(machine_id = %record.machine.id, op_id = %running.id, "a cancelled attempt did not end by itself and was dropped");
+            tracing::warn!(
+                machine_id = %record.machine.id,
+                op_id = %running.id,
+                "a cancelled attempt did not end by itself and is dropped"
+            );
+            // Awaited, so that cleanup never runs beside it.
+            attempt.0.abort();
+            (&mut attempt.0).await.ok();
         }
     }
 }

@@ -85,11 +85,13 @@ async fn cleanup_waits_for_the_cancelled_attempt_to_end_but_not_for_ever() {
     ] {
         let backend = Arc::new(Scripted::new(1));
         backend.act(Step::Do(Transition::Create), act);
+        backend.act(Step::Cleanup, Act::Never);
         let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
         let begun = Instant::now();
         let (id, _) = p.create("m-0", None).await.unwrap();
         let asked = backend.wait_asked(Step::Cleanup, 1).await;
         assert_eq!((asked.operation.to_string(), begun.elapsed().as_secs()), (id, expected));
+        assert_eq!(backend.under_way(), 1, "nothing but the cleanup itself is under way");
         assert_eq!(p.get("m-0").await.unwrap().state(), Failed);
     }
 }

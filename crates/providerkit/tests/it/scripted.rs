@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -53,6 +56,7 @@ pub(crate) struct Scripted {
     acts: Mutex<HashMap<Step, Act>>,
     asked: watch::Sender<Vec<Asked>>,
     gate: watch::Sender<bool>,
+    under_way: Arc<AtomicUsize>,
     pub(crate) full: Mutex<bool>,
 }
 
@@ -74,6 +78,7 @@ impl Scripted {
             acts: Mutex::default(),
             asked: watch::Sender::default(),
             gate: watch::Sender::new(false),
+            under_way: Arc::default(),
             full: Mutex::new(false),
         }
     }
@@ -85,6 +90,11 @@ impl Scripted {
 
     pub(crate) fn act(&self, step: Step, act: Act) {
         self.acts.lock().unwrap().insert(step, act);
+    }
+
+    /// How many calls have neither ended nor been dropped.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
     }
 
     pub(crate) fn open_gate(&self) {
@@ -108,6 +118,7 @@ impl Scripted {
     }
 
     async fn perform(&self, step: Step, operation: &Operation, machine: &Machine) -> Result<(), Error> {
+        let _under_way = UnderWay::begin(&self.under_way);
         self.asked.send_modify(|all| {
             all.push(Asked {
                 step,
@@ -136,6 +147,21 @@ impl Scripted {
                 Ok(())
             }
         }
+    }
+}
+
+struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
