@@ -9,7 +9,7 @@ use bytes::Bytes;
 use providerkit_backend::State;
 
 /// Machines in a leaf, at most.
-const LEAF_MACHINES: usize = 32;
+const LEAF_MACHINES: usize = 16;
 /// Bytes in a leaf of more than one machine, at most; keeps a change cheap where machines carry megabytes of metadata.
 const LEAF_BYTES: usize = 64 * 1024;
 
@@ -71,24 +71,61 @@ struct Leaf {
 }
 
 impl Leaf {
-    fn from_machines(machines: Vec<(u64, State, Bytes)>) -> Self {
+    fn from_machines(machines: &[(u64, State, Bytes)]) -> Self {
         let mut bytes = Vec::with_capacity(machines.iter().map(|(_, _, encoded)| encoded.len()).sum());
-        let mut states = 0;
         let mut entries = Vec::with_capacity(machines.len());
         for (ordinal, state, encoded) in machines {
-            bytes.extend_from_slice(&encoded);
-            states |= bit(state);
+            bytes.extend_from_slice(encoded);
             entries.push(Entry {
-                ordinal,
-                state,
+                ordinal: *ordinal,
+                state: *state,
                 end: bytes.len(),
             });
         }
+        Self::new(entries, bytes)
+    }
+
+    fn new(entries: Vec<Entry>, bytes: Vec<u8>) -> Self {
+        let states = entries.iter().fold(0, |all, entry| all | bit(entry.state));
         Self {
             entries,
             bytes: bytes.into(),
             states,
         }
+    }
+
+    const fn is_too_big(&self) -> bool {
+        self.entries.len() > LEAF_MACHINES || (self.bytes.len() > LEAF_BYTES && self.entries.len() > 1)
+    }
+
+    /// The leaf with one machine put in, or taken out.
+    fn edited(self, ordinal: u64, machine: Option<(State, &[u8])>) -> Self {
+        let place = self.entries.binary_search_by_key(&ordinal, |entry| entry.ordinal);
+        let (Ok(at) | Err(at)) = place;
+        let start = at
+            .checked_sub(1)
+            .and_then(|before| self.entries.get(before))
+            .map_or(0, |before| before.end);
+        let old_end = self
+            .entries
+            .get(at)
+            .filter(|_| place.is_ok())
+            .map_or(start, |entry| entry.end);
+        let encoded = machine.map_or(&[][..], |(_, encoded)| encoded);
+        let new_end = start + encoded.len();
+        let (before, after) = (self.bytes.get(..start), self.bytes.get(old_end..));
+        let bytes = [before.unwrap_or_default(), encoded, after.unwrap_or_default()].concat();
+        let mut entries = self.entries;
+        for entry in entries.iter_mut().skip(at) {
+            entry.end = entry.end + new_end - old_end;
+        }
+        let entry = machine.map(|(state, _)| Entry {
+            ordinal,
+            state,
+            end: new_end,
+        });
+        entries.splice(at..at + usize::from(place.is_ok()), entry);
+        Self::new(entries, bytes)
     }
 
     /// All machines with their bytes.
@@ -125,24 +162,13 @@ impl Listing {
     }
 
     /// Puts a machine in, in place of the one with its ordinal.
-    pub(crate) fn put(&mut self, ordinal: u64, state: State, encoded: Bytes) {
-        self.edit(ordinal, |machines, at| match at {
-            Ok(at) => {
-                if let Some(machine) = machines.get_mut(at) {
-                    *machine = (ordinal, state, encoded);
-                }
-            }
-            Err(at) => machines.insert(at, (ordinal, state, encoded)),
-        });
+    pub(crate) fn put(&mut self, ordinal: u64, state: State, encoded: &[u8]) {
+        self.edit(ordinal, Some((state, encoded)));
     }
 
     /// Takes a machine out.
     pub(crate) fn remove(&mut self, ordinal: u64) {
-        self.edit(ordinal, |machines, at| {
-            if let Ok(at) = at {
-                machines.remove(at);
-            }
-        });
+        self.edit(ordinal, None);
     }
 
     /// Fills an empty listing at once, in ascending order.
@@ -187,28 +213,29 @@ impl Listing {
             .map(|(at, _, encoded)| (at, encoded))
     }
 
-    fn edit(&mut self, ordinal: u64, change: impl FnOnce(&mut Vec<(u64, State, Bytes)>, Result<usize, usize>)) {
+    fn edit(&mut self, ordinal: u64, machine: Option<(State, &[u8])>) {
         let key = self
             .leaves
             .range(..=ordinal)
             .next_back()
             .map_or(ordinal, |(key, _)| *key);
-        let leaf = self.leaves.remove(&key).unwrap_or_default();
-        let mut machines: Vec<_> = leaf.machines().collect();
-        let at = machines.binary_search_by_key(&ordinal, |(ordinal, _, _)| *ordinal);
-        change(&mut machines, at);
-        self.insert(machines);
+        let edited = self.leaves.remove(&key).unwrap_or_default().edited(ordinal, machine);
+        if edited.is_too_big() {
+            self.insert(edited.machines().collect());
+        } else if let Some(first) = edited.entries.first() {
+            self.leaves.insert(first.ordinal, edited);
+        }
     }
 
     /// Adds machines that no leaf holds, cutting them where they are too many or too big for one.
     fn insert(&mut self, mut machines: Vec<(u64, State, Bytes)>) {
-        let size: usize = machines.iter().map(|(_, _, encoded)| encoded.len()).sum();
-        if machines.len() > LEAF_MACHINES || (size > LEAF_BYTES && machines.len() > 1) {
+        let leaf = Leaf::from_machines(&machines);
+        if leaf.is_too_big() {
             let rest = machines.split_off(machines.len() / 2);
             self.insert(machines);
             self.insert(rest);
-        } else if let Some((first, _, _)) = machines.first() {
-            self.leaves.insert(*first, Leaf::from_machines(machines));
+        } else if let Some(first) = leaf.entries.first() {
+            self.leaves.insert(first.ordinal, leaf);
         }
     }
 }
@@ -254,9 +281,9 @@ mod tests {
     #[test]
     fn what_was_handed_out_stays_as_it_was() {
         let mut listing = Listing::default();
-        listing.put(1, State::Idle, Bytes::from_static(b"old"));
+        listing.put(1, State::Idle, b"old");
         let before = listing.runs(States::ALL);
-        listing.put(1, State::Failed, Bytes::from_static(b"new"));
+        listing.put(1, State::Failed, b"new");
         assert_eq!(before.concat(), b"old");
         assert_eq!(listing.runs(States::ALL).concat(), b"new");
     }
@@ -265,7 +292,7 @@ mod tests {
     fn heavy_machines_get_leaves_of_their_own() {
         let mut listing = Listing::default();
         for ordinal in 0..8 {
-            listing.put(ordinal, State::Idle, Bytes::from(vec![0; LEAF_BYTES]));
+            listing.put(ordinal, State::Idle, &[0; LEAF_BYTES]);
         }
         assert_eq!(listing.leaves.len(), 8);
     }
@@ -278,7 +305,7 @@ mod tests {
             for (ordinal, state, size) in edits {
                 if let Some(state) = State::from_number(state) {
                     let encoded = Bytes::from(format!("<{ordinal}{}>", "x".repeat(size * 30_000)));
-                    listing.put(ordinal, state, encoded.clone());
+                    listing.put(ordinal, state, &encoded);
                     model.insert(ordinal, (state, encoded));
                 } else {
                     listing.remove(ordinal);
@@ -294,7 +321,7 @@ mod tests {
             let (mut filled, mut put) = (Listing::default(), Listing::default());
             filled.fill((0..count).map(machines));
             for (ordinal, state, encoded) in (0..count).map(machines) {
-                put.put(ordinal, state, encoded);
+                put.put(ordinal, state, &encoded);
             }
             prop_assert_eq!(filled.runs(States::ALL).concat(), put.runs(States::ALL).concat());
         }

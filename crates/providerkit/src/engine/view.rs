@@ -112,26 +112,24 @@ impl View {
     pub(crate) fn load(snapshot: Snapshot, ghost_marks: NonZeroUsize) -> Self {
         let mut records = snapshot.records;
         let mut ghosts = Ghosts::new(ghost_marks);
-        let ordinals: HashMap<MachineId, u64> = records
-            .values()
-            .map(|record| (record.machine.id.clone(), record.ordinal))
+        let places: HashMap<MachineId, usize> = records
+            .iter()
+            .enumerate()
+            .map(|(at, record)| (record.machine.id.clone(), at))
             .collect();
         for (machine, shard, mark) in snapshot.marks {
-            match ordinals.get(&machine).and_then(|ordinal| records.get_mut(ordinal)) {
+            match places.get(&machine).and_then(|at| records.get_mut(*at)) {
                 Some(record) => record.marks.advance(&shard, mark),
                 None => {
                     ghosts.put((machine, shard), mark);
                 }
             }
         }
-        drop(ordinals);
+        drop(places);
         let mut view = Self {
             machines: HashMap::with_capacity(records.len()),
             listing: Listing::default(),
-            changes: records
-                .values()
-                .map(|record| (record.revision, record.ordinal))
-                .collect(),
+            changes: records.iter().map(|record| (record.revision, record.ordinal)).collect(),
             head: snapshot.head,
             next_ordinal: snapshot.next_ordinal,
             ghosts,
@@ -141,10 +139,10 @@ impl View {
         };
         view.listing.fill(
             records
-                .values()
+                .iter()
                 .map(|record| (record.ordinal, record.machine.state, convert::encode(record))),
         );
-        for record in records.into_values() {
+        for record in records {
             view.count(&record, true);
             view.shapes.insert(&record.shape);
             view.machines.insert(record.machine.id.clone(), Arc::new(record));
@@ -173,7 +171,7 @@ impl View {
                     self.changes.insert(record.revision, record.ordinal);
                     self.count(&record, true);
                     if old.is_none_or(|old| old.revision != record.revision) {
-                        self.listing.put(record.ordinal, record.machine.state, encoded);
+                        self.listing.put(record.ordinal, record.machine.state, &encoded);
                     }
                 }
                 None => {

@@ -36,11 +36,7 @@ impl Store for Memory {
         let mut marks: Vec<_> = kept.marks.iter().collect();
         marks.sort_by_key(|(_, (touched, _))| *touched);
         Ok(Snapshot {
-            records: kept
-                .records
-                .iter()
-                .map(|(ordinal, record)| (*ordinal, Record::clone(record)))
-                .collect(),
+            records: kept.records.values().map(|record| Record::clone(record)).collect(),
             marks: marks
                 .into_iter()
                 .map(|((machine, shard), (_, mark))| (machine.clone(), shard.clone(), *mark))

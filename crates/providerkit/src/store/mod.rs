@@ -7,7 +7,7 @@ mod error;
 mod memory;
 mod sqlite;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use providerkit_backend::{MachineId, ShardId};
 
@@ -25,8 +25,8 @@ pub use crate::{
 /// Whatever is kept of one commit to the next.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// By ordinal. Marks of the machines are in [`marks`](Self::marks), not in the records.
-    pub records: BTreeMap<u64, Record>,
+    /// In the order of their ordinals. Marks of the machines are in [`marks`](Self::marks), not in the records.
+    pub records: Vec<Record>,
     /// All fence marks, the longest unused first.
     pub marks: Vec<(MachineId, ShardId, Mark)>,
     /// Starts of the provider, oldest first.

@@ -1,7 +1,7 @@
 //! Reading everything back, distrusting every value.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -65,14 +65,16 @@ fn read(connection: &Connection) -> Result<Snapshot, Fault> {
     let mut records = machines(&connection, &shapes.into_iter().collect())?;
     for (ordinal, running) in rows(&connection, "SELECT * FROM running", running)? {
         let record = records
-            .get_mut(&ordinal)
+            .binary_search_by_key(&ordinal, |record| record.ordinal)
+            .ok()
+            .and_then(|at| records.get_mut(at))
             .ok_or("a transition runs on a machine that is not there")?;
         if record.machine.state != running.transition.running() {
             return Err(format!("machine `{}` does not {}", record.machine.id, running.transition).into());
         }
         record.running = Some(Arc::new(running));
     }
-    if let Some(stuck) = records.values().find(|record| {
+    if let Some(stuck) = records.iter().find(|record| {
         let transitional = Transition::ALL
             .iter()
             .any(|transition| transition.running() == record.machine.state);
@@ -103,10 +105,10 @@ fn rows<T>(
     Ok(all)
 }
 
-fn machines(connection: &Connection, shapes: &HashMap<u64, Arc<Shape>>) -> Result<BTreeMap<u64, Record>, Fault> {
+fn machines(connection: &Connection, shapes: &HashMap<u64, Arc<Shape>>) -> Result<Vec<Record>, Fault> {
     // Almost all machines have the same provider: one text for all.
     let mut provider: Arc<str> = "".into();
-    let records = rows(connection, "SELECT * FROM machine ORDER BY ordinal", |row| {
+    rows(connection, "SELECT * FROM machine ORDER BY ordinal", |row| {
         let id: Arc<str> = text(row, 1)?.into();
         let host = match (optional_text(row, 8)?, optional_text(row, 9)?) {
             (Some(name), Some(reference)) => {
@@ -140,7 +142,8 @@ fn machines(connection: &Connection, shapes: &HashMap<u64, Arc<Shape>>) -> Resul
         machine.last_error = optional_text(row, 12)?.map(Into::into);
         let mut operations = Operations::default();
         for (column, transition) in (13..).zip(Transition::ALL) {
-            if let Some(id) = row.get::<_, Option<[u8; 16]>>(column)? {
+            let id = row.get::<_, [u8; 16]>(column)?;
+            if id != [0; 16] {
                 operations.accept(transition, OperationId::from_bytes(id));
             }
         }
@@ -165,8 +168,7 @@ fn machines(connection: &Connection, shapes: &HashMap<u64, Arc<Shape>>) -> Resul
             running: None,
             failure: failure.map(Box::new),
         })
-    })?;
-    Ok(records.into_iter().map(|record| (record.ordinal, record)).collect())
+    })
 }
 
 fn failure(row: &Row<'_>, operation: [u8; 16]) -> Result<Failure, Fault> {

@@ -40,10 +40,10 @@ const V1: &str = "
         cluster TEXT,
         metadata TEXT,              -- JSON object; NULL: empty
         last_error TEXT,
-        create_operation BLOB,
-        configure_operation BLOB,
-        drain_operation BLOB,
-        delete_operation BLOB,
+        create_operation BLOB NOT NULL,     -- zeros: none yet
+        configure_operation BLOB NOT NULL,
+        drain_operation BLOB NOT NULL,
+        delete_operation BLOB NOT NULL,
         failed_operation BLOB,
         failed_transition INTEGER,
         failed_ms INTEGER,

@@ -84,7 +84,8 @@ fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
         .then(|| serde_json::to_string(&*machine.metadata))
         .transpose()
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    let operation = |transition| record.operations.last(transition).map(|id| *id.as_bytes());
+    // Zeros where there is none, so that a row keeps its size when a machine is first used: rows that grow split pages.
+    let operation = |transition| record.operations.last(transition).map_or([0; 16], |id| *id.as_bytes());
     let failure = record.failure.as_deref();
     transaction
         .prepare_cached(
