@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask --help` lists them.
 
 mod codegen;
+mod libvirt;
 mod workspace;
 
 use anyhow::Result;
@@ -20,11 +21,16 @@ enum Command {
         /// Only compare; fail if a file would change
         #[arg(long)]
         check: bool,
+        #[command(subcommand)]
+        other: Option<libvirt::Codegen>,
     },
 }
 
 fn main() -> Result<()> {
     match Cli::parse().command {
-        Command::Codegen { check } => codegen::proto(check),
+        Command::Codegen {
+            other: Some(other), ..
+        } => other.run(),
+        Command::Codegen { check, other: None } => codegen::proto(check),
     }
 }
