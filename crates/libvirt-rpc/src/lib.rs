@@ -1,0 +1,6 @@
+//! The whole libvirt remote protocol in pure async Rust.
+//!
+//! No C library is linked and nothing is `unsafe`. What travels is in [`wire`]: every procedure, struct, event and flag
+//! of the remote, qemu, lxc, admin and keepalive programs, generated from libvirt's own description.
+
+pub mod wire;
