@@ -97,6 +97,13 @@ fn finish(mut out: Vec<u8>) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
+/// Writes the serial into a whole message, so that it can be chosen when all else is encoded.
+pub fn set_serial(message: &mut [u8], serial: u32) {
+    if let Some(word) = message.get_mut(20..24) {
+        word.copy_from_slice(&serial.to_be_bytes());
+    }
+}
+
 /// Length of the first message in `bytes`, its length word included; `None` when that word is not whole yet.
 ///
 /// # Errors
@@ -142,6 +149,9 @@ mod tests {
             \0\0\0\x01\0\0\0\x0ftest:///default\0\0\0\0\0";
         assert_eq!(bytes, expected);
         assert_eq!(length(&bytes), Ok(Some(bytes.len())));
+        let mut again = bytes.clone();
+        set_serial(&mut again, 77);
+        assert_eq!(split(&again).unwrap().0.serial, 77);
         let (back, payload) = split(&bytes).unwrap();
         assert_eq!(back, header);
         assert_eq!(
