@@ -181,6 +181,11 @@ impl Error {
         ])
     }
 
+    /// Whether the daemon or driver has never heard of the call, so that its predecessor may be asked.
+    pub(crate) fn is_unknown_procedure(&self) -> bool {
+        self.is_one_of(&[ErrorNumber::ERR_NO_SUPPORT])
+    }
+
     /// Whether the guest agent is the one that did not answer.
     #[must_use]
     pub fn is_agent_unavailable(&self) -> bool {

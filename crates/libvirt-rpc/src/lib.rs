@@ -3,6 +3,7 @@
 //! No C library is linked and nothing is `unsafe`. What travels is in [`wire`]: every procedure, struct, event and flag
 //! of the remote, qemu, lxc, admin and keepalive programs, generated from libvirt's own description.
 
+pub mod api;
 pub mod event;
 pub mod stream;
 pub mod transport;

@@ -109,7 +109,11 @@ impl Unit {
     ) {
         self.import(&format!("crate::wire::macros::{kind}"));
         let _ = writeln!(self.text, "{kind}! {{\n    /// `{c_name}`.\n    {name} {{");
-        for ((short, c_name), value) in names::c_values(c_names).iter().zip(c_names).zip(values) {
+        for ((short, c_name), value) in names::c_values(c_name, c_names)
+            .iter()
+            .zip(c_names)
+            .zip(values)
+        {
             let _ = writeln!(
                 self.text,
                 "        /// `{c_name}`.\n        {short} = {value},"

@@ -111,7 +111,7 @@ pub(crate) fn files(model: &Model) -> Result<Files> {
 
 /// Bit sets, as opposed to values of which one holds.
 fn is_flags(name: &str) -> bool {
-    name.contains("Flags")
+    name.contains("Flag")
         || [
             "virDomainModificationImpact",
             "virDomainStatsTypes",

@@ -68,11 +68,14 @@ pub(crate) fn item(name: &str) -> String {
 /// `virDomainState` → `DomainState`, `virDomainDestroyFlagsValues` → `DomainDestroyFlags`.
 pub(crate) fn c_enum(name: &str) -> String {
     let name = name.strip_prefix("vir").unwrap_or(name);
-    name.strip_suffix("Values").unwrap_or(name).to_owned()
+    match name.strip_suffix("FlagValues") {
+        Some(name) => format!("{name}Flags"),
+        None => name.strip_suffix("Values").unwrap_or(name).to_owned(),
+    }
 }
 
 /// The values of one enumeration without the words they all begin with.
-pub(crate) fn c_values<'a>(names: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn c_values<'a>(owner: &str, names: &[&'a str]) -> Vec<&'a str> {
     let words: Vec<Vec<&str>> = names.iter().map(|n| n.split('_').collect()).collect();
     let shortest = words.iter().map(Vec::len).min().unwrap_or(0);
     let same = |count: usize| {
@@ -80,6 +83,14 @@ pub(crate) fn c_values<'a>(names: &[&'a str]) -> Vec<&'a str> {
         words.iter().all(|w| w.get(..count) == first)
     };
     let mut shared = (0..shortest).rev().find(|count| same(*count)).unwrap_or(0);
+    if let [only] = words.as_slice() {
+        // Nothing to compare with: the words of the enumeration's own name are the shared ones.
+        let squeezed = owner.to_uppercase();
+        shared = (1..shortest)
+            .rev()
+            .find(|count| squeezed.starts_with(&only.get(..*count).unwrap_or_default().concat()))
+            .unwrap_or(0);
+    }
     let begins_with_digit = |shared: usize| {
         words.iter().any(|w| {
             w.get(shared)
@@ -146,9 +157,13 @@ mod tests {
 
     #[test]
     fn shared_words_go_unless_a_digit_would_be_first() {
-        assert_eq!(c_values(&["VIR_A_B", "VIR_A_C"]), ["B", "C"]);
-        assert_eq!(c_values(&["VIR_A_1", "VIR_A_C"]), ["A_1", "A_C"]);
-        assert_eq!(c_values(&["VIR_A", "VIR_A_C"]), ["A", "A_C"]);
-        assert_eq!(c_values(&["VIR_ONE"]), ["ONE"]);
+        assert_eq!(c_values("virA", &["VIR_A_B", "VIR_A_C"]), ["B", "C"]);
+        assert_eq!(c_values("virA", &["VIR_A_1", "VIR_A_C"]), ["A_1", "A_C"]);
+        assert_eq!(c_values("virA", &["VIR_A", "VIR_A_C"]), ["A", "A_C"]);
+        assert_eq!(
+            c_values("virOneFlags", &["VIR_ONE_SPARSE_STREAM"]),
+            ["SPARSE_STREAM"]
+        );
+        assert_eq!(c_enum("virDomainShutdownFlagValues"), "DomainShutdownFlags");
     }
 }

@@ -41,6 +41,6 @@ flags! {
     /// `virTypedParameterFlags`.
     TypedParameterFlags {
         /// `VIR_TYPED_PARAM_STRING_OKAY`.
-        OKAY = 4,
+        STRING_OKAY = 4,
     }
 }

@@ -353,13 +353,13 @@ flags! {
     /// `virConnectGetDomainCapabilitiesFlags`.
     ConnectGetDomainCapabilitiesFlags {
         /// `VIR_CONNECT_GET_DOMAIN_CAPABILITIES_DISABLE_DEPRECATED_FEATURES`.
-        FEATURES = 1,
+        DISABLE_DEPRECATED_FEATURES = 1,
     }
 }
 
-open_enum! {
+flags! {
     /// `virDomainShutdownFlagValues`.
-    DomainShutdownFlag {
+    DomainShutdownFlags {
         /// `VIR_DOMAIN_SHUTDOWN_DEFAULT`.
         DEFAULT = 0,
         /// `VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN`.
@@ -375,9 +375,9 @@ open_enum! {
     }
 }
 
-open_enum! {
+flags! {
     /// `virDomainRebootFlagValues`.
-    DomainRebootFlag {
+    DomainRebootFlags {
         /// `VIR_DOMAIN_REBOOT_DEFAULT`.
         DEFAULT = 0,
         /// `VIR_DOMAIN_REBOOT_ACPI_POWER_BTN`.
@@ -719,7 +719,7 @@ flags! {
     /// `virDomainBlockJobInfoFlags`.
     DomainBlockJobInfoFlags {
         /// `VIR_DOMAIN_BLOCK_JOB_INFO_BANDWIDTH_BYTES`.
-        BYTES = 1,
+        BANDWIDTH_BYTES = 1,
     }
 }
 
@@ -727,7 +727,7 @@ flags! {
     /// `virDomainBlockJobSetSpeedFlags`.
     DomainBlockJobSetSpeedFlags {
         /// `VIR_DOMAIN_BLOCK_JOB_SPEED_BANDWIDTH_BYTES`.
-        BYTES = 1,
+        SPEED_BANDWIDTH_BYTES = 1,
     }
 }
 
@@ -735,7 +735,7 @@ flags! {
     /// `virDomainBlockPullFlags`.
     DomainBlockPullFlags {
         /// `VIR_DOMAIN_BLOCK_PULL_BANDWIDTH_BYTES`.
-        BYTES = 64,
+        BANDWIDTH_BYTES = 64,
     }
 }
 
@@ -1421,7 +1421,7 @@ flags! {
     /// `virDomainSetTimeFlags`.
     DomainSetTimeFlags {
         /// `VIR_DOMAIN_TIME_SYNC`.
-        SYNC = 1,
+        TIME_SYNC = 1,
     }
 }
 
@@ -1495,7 +1495,7 @@ flags! {
     /// `virDomainSetUserPasswordFlags`.
     DomainSetUserPasswordFlags {
         /// `VIR_DOMAIN_PASSWORD_ENCRYPTED`.
-        ENCRYPTED = 1,
+        PASSWORD_ENCRYPTED = 1,
     }
 }
 
@@ -1567,7 +1567,7 @@ flags! {
     /// `virDomainBackupBeginFlags`.
     DomainBackupBeginFlags {
         /// `VIR_DOMAIN_BACKUP_BEGIN_REUSE_EXTERNAL`.
-        EXTERNAL = 1,
+        REUSE_EXTERNAL = 1,
     }
 }
 

@@ -19,7 +19,7 @@ open_enum! {
     /// `virNodeGetCPUStatsAllCPUs`.
     NodeGetCPUStatsAllCPUs {
         /// `VIR_NODE_CPU_STATS_ALL_CPUS`.
-        CPUS = -1,
+        CPU_STATS_ALL_CPUS = -1,
     }
 }
 
@@ -27,7 +27,7 @@ open_enum! {
     /// `virNodeGetMemoryStatsAllCells`.
     NodeGetMemoryStatsAllCells {
         /// `VIR_NODE_MEMORY_STATS_ALL_CELLS`.
-        CELLS = -1,
+        MEMORY_STATS_ALL_CELLS = -1,
     }
 }
 

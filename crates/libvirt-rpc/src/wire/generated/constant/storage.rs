@@ -203,7 +203,7 @@ flags! {
     /// `virStorageVolDownloadFlags`.
     StorageVolDownloadFlags {
         /// `VIR_STORAGE_VOL_DOWNLOAD_SPARSE_STREAM`.
-        STREAM = 1,
+        SPARSE_STREAM = 1,
     }
 }
 
@@ -211,7 +211,7 @@ flags! {
     /// `virStorageVolUploadFlags`.
     StorageVolUploadFlags {
         /// `VIR_STORAGE_VOL_UPLOAD_SPARSE_STREAM`.
-        STREAM = 1,
+        SPARSE_STREAM = 1,
     }
 }
 

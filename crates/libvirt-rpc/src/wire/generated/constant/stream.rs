@@ -15,7 +15,7 @@ flags! {
     /// `virStreamRecvFlagsValues`.
     StreamRecvFlags {
         /// `VIR_STREAM_RECV_STOP_AT_HOLE`.
-        HOLE = 1,
+        STOP_AT_HOLE = 1,
     }
 }
 
