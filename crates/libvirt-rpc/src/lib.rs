@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod event;
+pub mod fake;
 pub mod stream;
 pub mod transport;
 pub mod uri;

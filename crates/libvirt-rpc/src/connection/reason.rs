@@ -49,11 +49,14 @@ impl Reason {
     /// The peer sent `bytes`, in which `error` was found.
     pub(crate) fn junk(error: wire::Error, bytes: &[u8]) -> Self {
         let head = bytes.get(..bytes.len().min(160)).unwrap_or_default();
-        let is_text = head
-            .iter()
-            .all(|b| matches!(b, b'\t' | b'\r' | b'\n' | 0x1b | 0x20..=0x7e | 0x80..));
-        let text =
-            (is_text && head.len() >= 4).then(|| String::from_utf8_lossy(head).trim().to_owned());
+        // The cut may have split the last character.
+        let whole = std::str::from_utf8(head).unwrap_or_else(|error| {
+            let valid = head.get(..error.valid_up_to()).unwrap_or_default();
+            std::str::from_utf8(valid).unwrap_or_default()
+        });
+        let is_text = whole.len() + 4 > head.len() && whole.len() >= 2;
+        let shown = |c: char| !c.is_control() || matches!(c, '\t' | '\r' | '\n' | '\x1b');
+        let text = (is_text && whole.chars().all(shown)).then(|| whole.trim().to_owned());
         Self::Protocol { error, text }
     }
 }
@@ -67,6 +70,11 @@ mod tests {
         let error = || wire::Error::FrameLength { length: 1 };
         let ssh = Reason::junk(error(), b"SSH-2.0-OpenSSH_9.2\r\n");
         assert!(ssh.to_string().contains("SSH-2.0-OpenSSH_9.2"), "{ssh}");
+        assert!(
+            Reason::junk(error(), &[0xff; 40])
+                .to_string()
+                .contains("outside")
+        );
         assert!(
             Reason::junk(error(), &[0, 0, 0, 1])
                 .to_string()
