@@ -80,8 +80,8 @@ pub enum Error {
     },
 }
 
-/// Parameters that speak to the client and never reach the daemon, with the transports they are for.
-const CLIENT_PARAMETERS: [&str; 20] = [
+/// Parameters that speak to the client and never reach the daemon, refused where they mean nothing.
+pub(crate) const CLIENT_PARAMETERS: [&str; 19] = [
     "name",
     "socket",
     "mode",
@@ -101,7 +101,6 @@ const CLIENT_PARAMETERS: [&str; 20] = [
     "no_sanity",
     "tls_allow_cn",
     "argv",
-    "no_sanity_check",
 ];
 
 impl Uri {

@@ -1,5 +1,7 @@
 //! From a URI to an open connection: dial, authenticate, open.
 
+use tokio::process::Command;
+
 use super::{Connection, options::Options};
 use crate::{
     Error, transport,
@@ -19,6 +21,8 @@ const READ_ONLY: u32 = 1;
 
 /// Everything up to the open connection.
 pub(super) async fn dial(uri: &Uri, options: Options) -> Result<Connection, Error> {
+    check_parameters(uri)?;
+    let name = uri.name();
     let connection = match uri.transport() {
         Transport::Unix => {
             let socket = transport::unix::connect(uri, options.read_only).await?;
@@ -28,6 +32,12 @@ pub(super) async fn dial(uri: &Uri, options: Options) -> Result<Connection, Erro
             transport::plain(transport::tcp::connect(uri).await?),
             options,
         ),
+        #[cfg(feature = "tls")]
+        Transport::Tls => Connection::start(
+            transport::plain(transport::tls::connect(uri).await?),
+            options,
+        ),
+        #[cfg(not(feature = "tls"))]
         Transport::Tls => {
             return Err(uri::Error::NotBuilt {
                 name: "tls",
@@ -35,16 +45,60 @@ pub(super) async fn dial(uri: &Uri, options: Options) -> Result<Connection, Erro
             }
             .into());
         }
-        Transport::Ssh | Transport::Libssh | Transport::Libssh2 | Transport::Ext => {
-            return Err(uri::Error::NotBuilt {
-                name: "ssh",
-                feature: "ssh",
-            }
-            .into());
+        Transport::Ext => {
+            let command = uri.parameter("command");
+            let command = command.ok_or(uri::Error::Missing {
+                transport: "ext",
+                what: "`command=`",
+            })?;
+            return run(Command::new(command), uri, options).await;
+        }
+        Transport::Ssh | Transport::Libssh | Transport::Libssh2 => {
+            return run(
+                transport::ssh::command(uri, options.read_only)?,
+                uri,
+                options,
+            )
+            .await;
         }
     };
-    greet(&connection, uri, &uri.name()).await?;
+    greet(&connection, uri, &name).await?;
     Ok(connection)
+}
+
+/// Opens over a command, whose complaints explain why it failed.
+async fn run(command: Command, uri: &Uri, options: Options) -> Result<Connection, Error> {
+    let (process, complaints) = transport::process::start(command)?;
+    let connection = Connection::start(transport::plain(process), options);
+    match greet(&connection, uri, &uri.name()).await {
+        Ok(()) => Ok(connection),
+        Err(error) => Err(complaints.explain(error).await),
+    }
+}
+
+/// Refuses what is for the client but means nothing to the transport; it would be ignored otherwise.
+fn check_parameters(uri: &Uri) -> Result<(), uri::Error> {
+    let meant: &[&str] = match uri.transport() {
+        Transport::Unix => &["socket", "mode"],
+        Transport::Tcp => &[],
+        Transport::Tls => &["pkipath", "no_verify"],
+        Transport::Ext => &["command"],
+        ssh => transport::ssh::parameters(ssh),
+    };
+    for name in uri::CLIENT_PARAMETERS {
+        if let Some(value) = uri.parameter(name)
+            && !["name", "auth"].contains(&name)
+            && !meant.contains(&name)
+        {
+            let value = value.to_owned();
+            return Err(uri::Error::Parameter {
+                name,
+                value,
+                problem: "it cannot be honoured with this transport",
+            });
+        }
+    }
+    Ok(())
 }
 
 /// What is said before the first call. The daemon is asked to open once only: a second time would close its driver.
@@ -98,5 +152,27 @@ async fn authenticate(connection: &Connection, uri: &Uri) -> Result<(), Error> {
         _ => Err(Error::auth(format!(
             "the daemon offers {offered:?} as authentication, none of which was asked for or is known"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_honoured_or_refused() {
+        let check = |uri: &str| check_parameters(&uri.parse().unwrap());
+        assert_eq!(
+            check("qemu+ssh://h/system?keyfile=/k&name=qemu:///session"),
+            Ok(())
+        );
+        assert_eq!(check("qemu:///system?foo=1"), Ok(()), "it is the driver's");
+        for uri in [
+            "qemu:///system?keyfile=/k",
+            "qemu://h/system?tls_priority=NORMAL",
+            "qemu+tcp://h/?no_verify=1",
+        ] {
+            assert!(check(uri).is_err(), "{uri}");
+        }
     }
 }

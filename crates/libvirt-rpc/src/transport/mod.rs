@@ -11,7 +11,11 @@ use std::{
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub(crate) mod process;
+pub(crate) mod ssh;
 pub(crate) mod tcp;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 pub(crate) mod unix;
 
 /// A two-way byte pipe to a daemon; [`plain`] makes one of anything that can be read and written.

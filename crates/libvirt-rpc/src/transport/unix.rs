@@ -80,7 +80,7 @@ fn sockets(uri: &Uri, read_only: bool, is_root: bool) -> Result<Vec<PathBuf>, ur
 }
 
 /// The modular daemon that serves a driver.
-fn modular(driver: &str) -> Option<&'static str> {
+pub(super) fn modular(driver: &str) -> Option<&'static str> {
     Some(match driver {
         "qemu" => "virtqemud",
         "lxc" => "virtlxcd",
@@ -129,11 +129,22 @@ impl Transport for Unix {
         loop {
             ready!(self.socket.poll_read_ready(cx))?;
             let Self { socket, scratch } = self;
-            match socket.try_io(Interest::READABLE, || {
-                receive(socket, scratch, buffer, files)
-            }) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return Poll::Ready(done),
+            let mut drained = None;
+            let done = socket.try_io(Interest::READABLE, || {
+                let before = files.len();
+                let got = receive(socket, scratch, buffer, files)?;
+                // A short read has emptied the socket, and asking again would only cost a system call. Not so one
+                // that ends with descriptors: the kernel stops there whatever follows.
+                if got > 0 && got < scratch.len() && files.len() == before {
+                    drained = Some(got);
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                Ok(got)
+            });
+            match (done, drained) {
+                (_, Some(got)) => return Poll::Ready(Ok(got)),
+                (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {}
+                (done, None) => return Poll::Ready(done),
             }
         }
     }

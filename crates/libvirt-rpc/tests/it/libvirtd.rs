@@ -25,12 +25,17 @@ mount --bind "$dir/etc" /etc/libvirt
 mount --bind "$dir/lib" /var/lib/libvirt
 mount --bind "$dir/log" /var/log/libvirt
 mount --bind "$dir/cache" /var/cache/libvirt
-exec libvirtd
+exec libvirtd $flags
 "#;
 
 impl Libvirtd {
     /// Starts one, or says loudly why not. In CI a missing package is a failure.
     pub(crate) async fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, "", false).await
+    }
+
+    /// Starts one with more configuration; one that listens shares the machine's network.
+    pub(crate) async fn start_with(test: &str, config: &str, listens: bool) -> Option<Self> {
         let missing = ["libvirtd", "unshare"]
             .into_iter()
             .find(|program| !is_installed(program));
@@ -57,19 +62,23 @@ impl Libvirtd {
         ] {
             std::fs::create_dir_all(dir.join(part)).unwrap();
         }
-        std::fs::write(dir.join("etc/libvirtd.conf"), "auth_unix_rw = \"none\"\n").unwrap();
+        std::fs::write(
+            dir.join("etc/libvirtd.conf"),
+            format!("auth_unix_rw = \"none\"\n{config}"),
+        )
+        .unwrap();
+        let network = if listens { "--uts" } else { "--net" };
         let child = Command::new("unshare")
             .args([
                 "--mount",
-                "--net",
+                network,
                 "--pid",
                 "--fork",
                 "--kill-child=KILL",
                 "--mount-proc",
-                "bash",
-                "-euc",
-                START,
             ])
+            .args(["bash", "-euc", START])
+            .env("flags", if listens { "--listen" } else { "" })
             .env("dir", &dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -113,7 +122,7 @@ impl Drop for Libvirtd {
     }
 }
 
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/sbin")])

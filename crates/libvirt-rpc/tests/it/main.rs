@@ -16,3 +16,4 @@ mod libvirtd;
 mod real;
 mod streams;
 mod support;
+mod transports;
