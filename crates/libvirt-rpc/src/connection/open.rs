@@ -146,8 +146,21 @@ async fn authenticate(connection: &Connection, uri: &Uri) -> Result<(), Error> {
     };
     match chosen {
         Some(AuthType::POLKIT) => connection.call::<AuthPolkit>(&()).await.map(drop),
+        #[cfg(feature = "sasl")]
+        Some(AuthType::SASL) if uri.transport() == Transport::Tcp => Err(Error::auth(
+            "over bare TCP the daemon wants SASL with encryption, which this library does not have; use tls",
+        )),
+        #[cfg(feature = "sasl")]
+        Some(AuthType::SASL) => {
+            let mechanism = uri
+                .parameter("auth")
+                .and_then(|auth| auth.strip_prefix("sasl."));
+            let credentials = connection.shared().options.credentials.as_ref();
+            crate::sasl::authenticate(connection, mechanism, credentials).await
+        }
+        #[cfg(not(feature = "sasl"))]
         Some(AuthType::SASL) => Err(Error::auth(
-            "the daemon wants SASL, which this build does not have",
+            "the daemon wants SASL; enable feature `sasl` of libvirt-rpc",
         )),
         _ => Err(Error::auth(format!(
             "the daemon offers {offered:?} as authentication, none of which was asked for or is known"

@@ -13,6 +13,23 @@ pub struct Options {
     pub(crate) keepalive: Option<Keepalive>,
     pub(crate) stream_buffer: usize,
     pub(crate) event_queue: usize,
+    pub(crate) credentials: Option<Credentials>,
+}
+
+/// Who to log in as.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) user: String,
+    pub(crate) password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .field("password", &"<secret>")
+            .finish()
+    }
 }
 
 /// When to ask a silent peer whether it lives, and how often before it counts as dead.
@@ -35,6 +52,7 @@ impl Default for Options {
             }),
             stream_buffer: 4 << 20,
             event_queue: 1024,
+            credentials: None,
         }
     }
 }
@@ -74,6 +92,16 @@ impl Options {
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
+        self
+    }
+
+    /// Who to log in as, where the daemon asks with SASL.
+    #[must_use]
+    pub fn credentials(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        self.credentials = Some(Credentials {
+            user: user.into(),
+            password: password.into(),
+        });
         self
     }
 

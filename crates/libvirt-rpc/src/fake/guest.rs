@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 
 use super::{call::Refusal, event, world::World};
+use crate::base64;
 use crate::wire::{
     constant::{
         domain::{
@@ -212,6 +213,8 @@ fn failed(name: &str, what: &str) -> Refusal {
     Refusal::new(ErrorNumber::ERR_INTERNAL_ERROR, message)
 }
 
+const NOT_BASE64: &str = "Base64 data is invalid";
+
 const COMMANDS: [&str; 11] = [
     "guest-ping",
     "guest-sync",
@@ -262,7 +265,7 @@ impl State {
                     path: text("path"),
                     args: list("arg"),
                     env: list("env"),
-                    input: base64::decode(&text("input-data"))?,
+                    input: base64::decode(&text("input-data")).ok_or(NOT_BASE64)?,
                 };
                 self.counter += 1;
                 self.processes.insert(self.counter, (guest.run)(&exec));
@@ -301,7 +304,7 @@ impl State {
                 json!(self.counter)
             }
             "guest-file-write" => {
-                let data = base64::decode(&text("buf-b64"))?;
+                let data = base64::decode(&text("buf-b64")).ok_or(NOT_BASE64)?;
                 let (path, _) = self.handle(args)?;
                 self.files.entry(path).or_default().extend_from_slice(&data);
                 json!({ "count": data.len(), "eof": false })
@@ -344,68 +347,5 @@ impl State {
             .get(&handle)
             .cloned()
             .ok_or_else(|| format!("handle '{handle}' has not been found"))
-    }
-}
-
-/// Base64 as the agent's JSON has it.
-mod base64 {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-    pub(super) fn encode(bytes: &[u8]) -> String {
-        let mut out = String::new();
-        for group in bytes.chunks(3) {
-            let word = group
-                .iter()
-                .fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
-                << (8 * (3 - group.len()));
-            for place in 0..4 {
-                let digit = DIGITS
-                    .get((word >> (18 - 6 * place) & 63) as usize)
-                    .copied()
-                    .unwrap_or(b'A');
-                out.push(if place <= group.len() {
-                    char::from(digit)
-                } else {
-                    '='
-                });
-            }
-        }
-        out
-    }
-
-    pub(super) fn decode(text: &str) -> Result<Vec<u8>, String> {
-        let mut out = Vec::new();
-        let (mut word, mut bits) = (0_u32, 0);
-        for byte in text.bytes().filter(|b| *b != b'=') {
-            let digit = DIGITS
-                .iter()
-                .position(|d| *d == byte)
-                .ok_or_else(|| "Base64 data is invalid".to_owned())?;
-            word = word << 6 | u32::try_from(digit).unwrap_or(0);
-            bits += 6;
-            if bits >= 8 {
-                bits -= 8;
-                out.push((word >> bits & 0xff) as u8);
-            }
-        }
-        Ok(out)
-    }
-
-    #[cfg(test)]
-    mod tests {
-        #[test]
-        fn known_vectors_hold() {
-            for (plain, coded) in [
-                ("", ""),
-                ("f", "Zg=="),
-                ("fo", "Zm8="),
-                ("foo", "Zm9v"),
-                ("foob", "Zm9vYg=="),
-            ] {
-                assert_eq!(super::encode(plain.as_bytes()), coded);
-                assert_eq!(super::decode(coded).unwrap(), plain.as_bytes());
-            }
-            assert!(super::decode("*").is_err());
-        }
     }
 }

@@ -8,6 +8,8 @@ pub mod frame;
 pub mod procedure;
 pub mod xdr;
 
+#[cfg(test)]
+mod captured;
 mod error;
 mod generated;
 mod macros;

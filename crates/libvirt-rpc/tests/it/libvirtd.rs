@@ -25,7 +25,9 @@ mount --bind "$dir/etc" /etc/libvirt
 mount --bind "$dir/lib" /var/lib/libvirt
 mount --bind "$dir/log" /var/log/libvirt
 mount --bind "$dir/cache" /var/cache/libvirt
-exec libvirtd $flags
+# Not exec: somebody has to be the parent of what QEMU leaves behind.
+libvirtd $flags &
+wait
 "#;
 
 impl Libvirtd {
@@ -34,8 +36,17 @@ impl Libvirtd {
         Self::start_with(test, "", false).await
     }
 
+    /// Starts one whose SASL is configured in a folder.
+    pub(crate) async fn start_sasl(test: &str, config: &str, folder: &Path) -> Option<Self> {
+        Self::launch(test, config, false, folder).await
+    }
+
     /// Starts one with more configuration; one that listens shares the machine's network.
     pub(crate) async fn start_with(test: &str, config: &str, listens: bool) -> Option<Self> {
+        Self::launch(test, config, listens, Path::new("/nonexistent")).await
+    }
+
+    async fn launch(test: &str, config: &str, listens: bool, sasl: &Path) -> Option<Self> {
         let missing = ["libvirtd", "unshare"]
             .into_iter()
             .find(|program| !is_installed(program));
@@ -55,7 +66,11 @@ impl Libvirtd {
             "run",
             "etc",
             "lib/images",
-            "lib/qemu",
+            "lib/qemu/channel/target",
+            "lib/qemu/save",
+            "lib/qemu/nvram",
+            "lib/qemu/dump",
+            "lib/qemu/ram",
             "lib/boot",
             "log/qemu",
             "cache",
@@ -67,6 +82,8 @@ impl Libvirtd {
             format!("auth_unix_rw = \"none\"\n{config}"),
         )
         .unwrap();
+        let qemu = "stdio_handler = \"file\"\nsecurity_driver = \"none\"\nuser = \"root\"\ngroup = \"root\"\n";
+        std::fs::write(dir.join("etc/qemu.conf"), qemu).unwrap();
         let network = if listens { "--uts" } else { "--net" };
         let child = Command::new("unshare")
             .args([
@@ -79,6 +96,7 @@ impl Libvirtd {
             ])
             .args(["bash", "-euc", START])
             .env("flags", if listens { "--listen" } else { "" })
+            .env("SASL_CONF_PATH", sasl)
             .env("dir", &dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

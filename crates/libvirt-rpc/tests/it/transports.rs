@@ -368,3 +368,74 @@ async fn ssh_reaches_the_daemon_even_where_forwarding_is_forbidden_and_is_strict
         "TEST"
     );
 }
+
+/// go-libvirt#221, terraform#810.
+#[cfg(feature = "sasl")]
+#[tokio::test]
+async fn sasl_lets_in_who_knows_the_password_and_says_what_is_missing() {
+    if !is_installed("saslpasswd2") {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "install sasl2-bin and libsasl2-modules"
+        );
+        eprintln!("SKIPPED sasl: saslpasswd2 is missing (install sasl2-bin, libsasl2-modules)");
+        return;
+    }
+    let files = Folder::new("sasl");
+    let database = files.0.join("passwd.db");
+    let mut save = Command::new("saslpasswd2")
+        .args(["-c", "-p", "-a", "libvirt", "-f"])
+        .arg(&database)
+        .arg("fred")
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut save.stdin.take().unwrap(), b"open sesame").unwrap();
+    assert!(save.wait().unwrap().success());
+    let mechanisms = "SCRAM-SHA-256 SCRAM-SHA-1 PLAIN GSSAPI";
+    let sasl = format!(
+        "mech_list: {mechanisms}\nsasldb_path: {}\npwcheck_method: auxprop\nauxprop_plugin: sasldb\n",
+        database.display()
+    );
+    files.write("libvirt.conf", &sasl, 0o644);
+    let config = "auth_unix_ro = \"sasl\"\n";
+    let Some(daemon) = Libvirtd::start_sasl("sasl", config, &files.0).await else {
+        return;
+    };
+    let uri = |auth: &str| {
+        format!(
+            "{}&auth={auth}",
+            daemon.uri("test", "/default").replace("-sock", "-sock-ro")
+        )
+    };
+    let open = |auth: &str, password: &str| {
+        let options = Options::new().read_only(true).credentials("fred", password);
+        let uri = uri(auth);
+        async move { soon(Connection::open_with(&uri, options)).await }
+    };
+    for mechanism in [
+        "sasl",
+        "sasl.SCRAM-SHA-256",
+        "sasl.SCRAM-SHA-1",
+        "sasl.PLAIN",
+    ] {
+        let c = open(mechanism, "open sesame")
+            .await
+            .unwrap_or_else(|e| panic!("{mechanism}: {e}"));
+        assert_eq!(c.hypervisor_type().await.unwrap(), "TEST");
+        let wrong = open(mechanism, "open barley").await.unwrap_err();
+        assert!(
+            matches!(wrong.kind(), Kind::Daemon | Kind::Auth),
+            "{mechanism}: {wrong}"
+        );
+    }
+    let unknown = open("sasl.GSSAPI", "open sesame").await.unwrap_err();
+    assert!(unknown.to_string().contains("SCRAM-SHA-256"), "{unknown}");
+    let nobody = soon(Connection::open_with(
+        &uri("sasl"),
+        Options::new().read_only(true),
+    ))
+    .await
+    .unwrap_err();
+    assert!(nobody.to_string().contains("credentials"), "{nobody}");
+}
