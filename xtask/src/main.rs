@@ -9,6 +9,7 @@ mod bench;
 mod codegen;
 mod crash;
 mod demo;
+mod libvirt;
 mod process;
 mod test;
 mod tidy;
@@ -46,6 +47,8 @@ enum Command {
         /// Only compare; fail if a file would change
         #[arg(long)]
         check: bool,
+        #[command(subcommand)]
+        other: Option<libvirt::Codegen>,
     },
 }
 
@@ -66,6 +69,7 @@ fn run(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),
         Command::Crash(arguments) => crash::run(&arguments),
-        Command::Codegen { check } => codegen::proto(check),
+        Command::Codegen { other: Some(other), .. } => other.run(),
+        Command::Codegen { check, other: None } => codegen::proto(check),
     }
 }

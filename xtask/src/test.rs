@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must pass, with one command and one target folder.
 
 mod counts;
+mod packages;
 mod tools;
 
 use std::{
@@ -20,6 +21,7 @@ pub(crate) use counts::Counts;
 /// # Errors
 /// When one of them fails, or with `CI=true` when one cannot run.
 pub(crate) fn run() -> Result<()> {
+    packages::install();
     let mut checks = Checks::default();
     checks.step("format", Tool::Rustfmt, |_| {
         process::run(&mut process::cargo(["fmt", "--all", "--check"]))

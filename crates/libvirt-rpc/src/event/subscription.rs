@@ -1,0 +1,222 @@
+//! A subscriber's end.
+
+use std::{fmt, future::poll_fn, marker::PhantomData, sync::Arc, task::Poll};
+
+use super::{
+    Class, Subject, Topic,
+    router::{Item, Raw},
+};
+use crate::{
+    Error,
+    connection::{Connection, Reason, Shared},
+    wire::{
+        self,
+        procedure::EventMessage,
+        qemu::{
+            ConnectDomainMonitorEventDeregister, ConnectDomainMonitorEventDeregisterArgs,
+            ConnectDomainMonitorEventRegister, ConnectDomainMonitorEventRegisterArgs, DomainMonitorEventMsg,
+        },
+        remote::{
+            connect::{ConnectEventConnectionClosedMsg, ConnectRegisterCloseCallback, ConnectUnregisterCloseCallback},
+            record::DomainRef,
+        },
+        xdr::{Decoder, Text},
+    },
+};
+
+/// Events of one sort, in order.
+///
+/// At most [`Options::event_queue`](crate::Options::event_queue) of them wait; when more arrive the oldest go, and
+/// [`Interruption::Lagged`] says how many. Dropping it asks the daemon for no more.
+pub struct Subscription<T> {
+    connection: Connection,
+    class: Class,
+    id: i32,
+    deregister: fn(&Connection, i32),
+    sort: PhantomData<fn() -> T>,
+}
+
+/// Why there is no event.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Interruption {
+    /// The subscriber was too slow and missed so many; the state it keeps has to be read anew.
+    #[error("{0} events were missed")]
+    Lagged(u64),
+    /// The connection is gone, and the subscription with it.
+    #[error("the connection is gone: {0}")]
+    Closed(Reason),
+    /// The daemon sent an event that cannot be read; the next one may be better.
+    #[error("an event cannot be read")]
+    Unreadable(#[source] wire::Error),
+}
+
+impl<T: EventMessage> Subscription<T> {
+    /// The next event. Safe to drop: no event is lost.
+    ///
+    /// # Errors
+    /// When events were missed, or no more will come.
+    pub async fn next(&mut self) -> Result<T, Interruption> {
+        loop {
+            let item = poll_fn(|cx| {
+                self.connection
+                    .shared()
+                    .lock()
+                    .router
+                    .poll_next(self.class, self.id, cx)
+            })
+            .await;
+            match item {
+                Ok(Item::Lagged(count)) => return Err(Interruption::Lagged(count)),
+                Ok(Item::Event(raw)) => {
+                    if let Some(event) = decode(&raw) {
+                        return event.map_err(Interruption::Unreadable);
+                    }
+                }
+                Err(reason) => return Err(Interruption::Closed(reason)),
+            }
+        }
+    }
+
+    /// An event that is there already.
+    pub fn try_next(&mut self) -> Option<Result<T, Interruption>> {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut next = std::pin::pin!(self.next());
+        match next.as_mut().poll(&mut cx) {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => None,
+        }
+    }
+}
+
+/// The event, unless it is one of another sort with the same id.
+fn decode<T: EventMessage>(raw: &Raw) -> Option<Result<T, wire::Error>> {
+    let ours = raw.program == T::INFO.program && raw.number == T::INFO.number;
+    ours.then(|| T::decode(&mut Decoder::new(&raw.payload)))
+}
+
+impl<T> Drop for Subscription<T> {
+    fn drop(&mut self) {
+        self.connection.shared().lock().router.remove(self.class, self.id);
+        (self.deregister)(&self.connection, self.id);
+    }
+}
+
+impl<T> fmt::Debug for Subscription<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("class", &self.class)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Says that a register call is under way, whatever becomes of it.
+struct Registering {
+    shared: Arc<Shared>,
+    class: Class,
+    id: Option<i32>,
+}
+
+impl Registering {
+    fn begin(connection: &Connection, class: Class) -> Self {
+        let shared = Arc::clone(connection.shared());
+        shared.lock().router.begin(class);
+        Self {
+            shared,
+            class,
+            id: None,
+        }
+    }
+}
+
+impl Drop for Registering {
+    fn drop(&mut self) {
+        self.shared.lock().router.finish(self.class, self.id);
+    }
+}
+
+impl Connection {
+    /// Subscribes to the events of one object, or of all.
+    ///
+    /// What happens after this returns is never missed, nor is what the daemon sends before it has answered.
+    ///
+    /// # Errors
+    /// When the daemon does not know the event or does not let us have it.
+    pub async fn subscribe<T: Topic>(&self, subject: Option<&T::Subject>) -> Result<Subscription<T>, Error> {
+        let subject = subject.cloned();
+        let register = move |c: Self| async move { T::Subject::register(&c, T::ID, subject).await };
+        self.subscribe_with(T::CLASS, register, T::Subject::deregister).await
+    }
+
+    /// Subscribes to what QEMU's monitor tells, of one domain or of all; `event` is QEMU's name of one event.
+    ///
+    /// # Errors
+    /// As [`subscribe`](Self::subscribe).
+    pub async fn subscribe_monitor(
+        &self,
+        domain: Option<&DomainRef>,
+        event: Option<&str>,
+    ) -> Result<Subscription<DomainMonitorEventMsg>, Error> {
+        let args = ConnectDomainMonitorEventRegisterArgs {
+            dom: domain.cloned(),
+            event: event.map(Text::from),
+            flags: 0,
+        };
+        let register = move |c: Self| async move {
+            c.call::<ConnectDomainMonitorEventRegister>(&args)
+                .await
+                .map(|ret| ret.callback_id)
+        };
+        self.subscribe_with(Class::Monitor, register, |c, callback_id| {
+            c.notify::<ConnectDomainMonitorEventDeregister>(&ConnectDomainMonitorEventDeregisterArgs { callback_id });
+        })
+        .await
+    }
+
+    /// Subscribes to the loss of the connection *behind* the daemon, to its hypervisor or to another daemon.
+    ///
+    /// The end of this connection itself is told by [`closed`](Self::closed).
+    ///
+    /// # Errors
+    /// When the daemon does not know the call, or one such subscription exists already.
+    pub async fn subscribe_connection_closed(&self) -> Result<Subscription<ConnectEventConnectionClosedMsg>, Error> {
+        let register = |c: Self| async move { c.call::<ConnectRegisterCloseCallback>(&()).await.map(|()| 0) };
+        self.subscribe_with(Class::Connection, register, |c, _| {
+            c.notify::<ConnectUnregisterCloseCallback>(&());
+        })
+        .await
+    }
+
+    async fn subscribe_with<T, F>(
+        &self,
+        class: Class,
+        register: impl FnOnce(Self) -> F,
+        deregister: fn(&Self, i32),
+    ) -> Result<Subscription<T>, Error>
+    where
+        F: Future<Output = Result<i32, Error>> + Send + 'static,
+        T: 'static,
+    {
+        let mut registering = Registering::begin(self, class);
+        let connection = self.clone();
+        let call = register(self.clone());
+        // In a task of its own: if the caller gives up, the daemon's registration is still undone.
+        let task = tokio::spawn(async move {
+            let id = call.await?;
+            registering.id = Some(id);
+            drop(registering);
+            Ok(Subscription {
+                connection,
+                class,
+                id,
+                deregister,
+                sort: PhantomData,
+            })
+        });
+        match task.await {
+            Ok(done) => done,
+            Err(_) => Err(Error::disconnected(Reason::Closed, true)),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A libvirtd of the tests' own, in namespaces of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use tokio::process::{Child, Command};
+
+use crate::support::soon;
+
+/// A running daemon; it ends with this value.
+pub(crate) struct Libvirtd {
+    dir: PathBuf,
+    child: Child,
+}
+
+/// Everything the daemon writes goes below `$dir`; what it knows of the machine's own libvirt is hidden.
+const START: &str = r#"
+mount --make-rprivate /
+mount -t tmpfs tmpfs /run && mkdir -p /run/libvirt /run/lock
+mount --bind "$dir/run" /run/libvirt
+mount --bind "$dir/etc" /etc/libvirt
+mount --bind "$dir/lib" /var/lib/libvirt
+mount --bind "$dir/log" /var/log/libvirt
+mount --bind "$dir/cache" /var/cache/libvirt
+# Not exec: somebody has to be the parent of what QEMU leaves behind.
+libvirtd $flags &
+wait
+"#;
+
+impl Libvirtd {
+    /// Starts one, or says loudly why not. In CI a missing package is a failure.
+    pub(crate) async fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, "", false).await
+    }
+
+    /// Starts one whose SASL is configured in a folder.
+    pub(crate) async fn start_sasl(test: &str, config: &str, folder: &Path) -> Option<Self> {
+        Self::launch(test, config, false, folder).await
+    }
+
+    /// Starts one with more configuration; one that listens shares the machine's network.
+    pub(crate) async fn start_with(test: &str, config: &str, listens: bool) -> Option<Self> {
+        Self::launch(test, config, listens, Path::new("/nonexistent")).await
+    }
+
+    async fn launch(test: &str, config: &str, listens: bool, sasl: &Path) -> Option<Self> {
+        let missing = ["libvirtd", "unshare"]
+            .into_iter()
+            .find(|program| !is_installed(program));
+        let missing = missing.or_else(|| (!is_root()).then_some("root"));
+        if let Some(missing) = missing {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "{test} needs {missing}: install libvirt-daemon-system, run as root"
+            );
+            eprintln!("SKIPPED {test}: {missing} is missing (install libvirt-daemon-system, run as root)");
+            return None;
+        }
+        let dir = std::env::temp_dir().join(format!("libvirt-rpc-{}-{test}", std::process::id()));
+        for part in [
+            "run",
+            "etc",
+            "lib/images",
+            "lib/qemu/channel/target",
+            "lib/qemu/save",
+            "lib/qemu/nvram",
+            "lib/qemu/dump",
+            "lib/qemu/ram",
+            "lib/boot",
+            "log/qemu",
+            "cache",
+        ] {
+            std::fs::create_dir_all(dir.join(part)).unwrap();
+        }
+        std::fs::write(
+            dir.join("etc/libvirtd.conf"),
+            format!("auth_unix_rw = \"none\"\n{config}"),
+        )
+        .unwrap();
+        let qemu = "stdio_handler = \"file\"\nsecurity_driver = \"none\"\nuser = \"root\"\ngroup = \"root\"\n";
+        std::fs::write(dir.join("etc/qemu.conf"), qemu).unwrap();
+        let network = if listens { "--uts" } else { "--net" };
+        let child = Command::new("unshare")
+            .args([
+                "--mount",
+                network,
+                "--pid",
+                "--fork",
+                "--kill-child=KILL",
+                "--mount-proc",
+            ])
+            .args(["bash", "-euc", START])
+            .env("flags", if listens { "--listen" } else { "" })
+            .env("SASL_CONF_PATH", sasl)
+            .env("dir", &dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(dir.join("stderr")).unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let daemon = Self { dir, child };
+        soon(daemon.ready()).await;
+        Some(daemon)
+    }
+
+    async fn ready(&self) {
+        while tokio::net::UnixStream::connect(self.socket()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.dir.join("run/libvirt-sock")
+    }
+
+    /// A URI of the test driver, or another, on this daemon.
+    pub(crate) fn uri(&self, driver: &str, path: &str) -> String {
+        format!("{driver}+unix://{path}?socket={}", self.socket().display())
+    }
+
+    /// Kills it as if by loss of power.
+    pub(crate) async fn kill(&mut self) {
+        self.child.kill().await.unwrap();
+    }
+}
+
+impl Drop for Libvirtd {
+    fn drop(&mut self) {
+        drop(self.child.start_kill());
+        drop(std::fs::remove_dir_all(&self.dir));
+    }
+}
+
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin")])
+        .any(|dir| dir.join(program).exists())
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+        && Path::new("/proc/self/ns").exists()
+}

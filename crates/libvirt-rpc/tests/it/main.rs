@@ -1,0 +1,19 @@
+//! The library from outside: against the daemon in memory, hand-made peers and, where it is installed, real libvirtd.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test says what it found by failing"
+)]
+
+mod calls;
+mod events;
+mod junk;
+mod libvirtd;
+mod real;
+mod streams;
+mod support;
+mod transports;
