@@ -13,6 +13,7 @@ mod calls;
 mod events;
 mod junk;
 mod libvirtd;
+mod qemu;
 mod real;
 mod streams;
 mod support;
