@@ -24,7 +24,11 @@ const WITH_THEM: &[&str] = &["libvirt-daemon-driver-qemu", "libsasl2-modules"];
 /// Installs what is missing, where that can be done. Where it cannot, the tests that need it say so themselves: loudly
 /// on a person's machine, as failures in CI.
 pub(super) fn install() {
-    let missing: Vec<&str> = PROGRAMS.iter().filter(|(program, _)| !is_there(program)).map(|(_, name)| *name).collect();
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| !is_there(program))
+        .map(|(_, name)| *name)
+        .collect();
     if missing.is_empty() {
         return;
     }
@@ -38,12 +42,21 @@ pub(super) fn install() {
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(["-qq", "-o", "Dpkg::Use-Pty=0"]).args(arguments);
-        command.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").stdout(Stdio::null());
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .env("RUNLEVEL", "1")
+            .stdout(Stdio::null());
         process::run(&mut command)
     };
     // Of the release, and also where a newer one is installed: QEMU and its tools are of one version or in conflict.
     let tools = codename().map_or_else(|| "qemu-utils".to_owned(), |release| format!("qemu-utils/{release}"));
-    let mut install = vec!["install", "--yes", "--no-install-recommends", "--allow-downgrades", &tools];
+    let mut install = vec![
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        "--allow-downgrades",
+        &tools,
+    ];
     install.extend(missing.into_iter().filter(|name| *name != "qemu-utils"));
     install.extend(WITH_THEM);
     let outcome = apt(&["update"]).and_then(|()| apt(&install));

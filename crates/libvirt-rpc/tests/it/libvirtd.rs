@@ -126,24 +126,15 @@ impl Libvirtd {
     pub(crate) async fn signal(&self, name: &str, signal: &str) {
         let leader = self.child.id().unwrap();
         let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let children =
-            std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
         let own = space(children.trim());
         assert!(own.is_some());
         let ours = |pid: &str| space(pid) == own;
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let pid = entry.file_name().into_string().unwrap();
             let comm = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            if comm
-                .split('\0')
-                .next()
-                .is_some_and(|program| program.ends_with(name))
-                && ours(&pid)
-            {
-                let sent = Command::new("kill")
-                    .args(["-s", signal, &pid])
-                    .status()
-                    .await;
+            if comm.split('\0').next().is_some_and(|program| program.ends_with(name)) && ours(&pid) {
+                let sent = Command::new("kill").args(["-s", signal, &pid]).status().await;
                 assert!(sent.unwrap().success());
             }
         }

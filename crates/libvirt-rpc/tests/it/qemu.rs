@@ -67,9 +67,7 @@ async fn descriptors_travel_both_ways(c: &Connection, domain: &DomainRef) {
         .await
         .unwrap();
     let mut socket = UnixStream::from(socket);
-    socket
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     socket.read_exact(&mut greeting).unwrap();
     assert_eq!(&greeting, b"RFB 003.008\n");
     // To the daemon.
@@ -84,8 +82,7 @@ async fn descriptors_travel_both_ways(c: &Connection, domain: &DomainRef) {
         .await
         .unwrap();
     assert!(none.is_empty());
-    ours.set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    ours.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     ours.read_exact(&mut greeting).unwrap();
     ours.write_all(b"RFB 003.008\n").unwrap();
     assert_eq!(&greeting, b"RFB 003.008\n");
@@ -102,10 +99,7 @@ async fn an_agent_that_is_not_there_is_told(c: &Connection, domain: &DomainRef) 
     let error = soon(c.domain_agent_command(domain, r#"{"execute":"guest-ping"}"#, timeout))
         .await
         .unwrap_err();
-    assert!(
-        error.is_agent_unavailable() && error.is_retryable(),
-        "{error}"
-    );
+    assert!(error.is_agent_unavailable() && error.is_retryable(), "{error}");
     c.domain_agent_set_timeout(domain, timeout).await.unwrap();
 }
 
@@ -113,13 +107,9 @@ async fn the_end_of_a_domain_is_told(c: &Connection, domain: &DomainRef) {
     let timeout = AgentTimeout::new(Duration::from_secs(1));
     let mut events = c.subscribe::<Lifecycle>(None).await.unwrap();
     let monitor = c.subscribe_monitor(None, None).await.unwrap();
-    soon(c.domain_destroy(domain, Default::default()))
-        .await
-        .unwrap();
+    soon(c.domain_destroy(domain, Default::default())).await.unwrap();
     // QEMU tells that it shuts down before it ends.
-    while DomainEventType(soon(events.next()).await.unwrap().msg.event) != DomainEventType::STOPPED
-    {
-    }
+    while DomainEventType(soon(events.next()).await.unwrap().msg.event) != DomainEventType::STOPPED {}
     drop(monitor);
     let gone = c
         .domain_agent_command(domain, r#"{"execute":"guest-ping"}"#, timeout)
@@ -129,31 +119,20 @@ async fn the_end_of_a_domain_is_told(c: &Connection, domain: &DomainRef) {
 }
 
 /// terraform#710, #731: a wedged QEMU blocks its own calls and no others; the connection outlives it.
-async fn calls_stuck_in_a_wedged_domain_leave_the_connection_alive(
-    daemon: &Libvirtd,
-    domain: &DomainRef,
-) {
+async fn calls_stuck_in_a_wedged_domain_leave_the_connection_alive(daemon: &Libvirtd, domain: &DomainRef) {
     let options = Options::new().keepalive(Duration::from_millis(200), 3);
-    let c = soon(Connection::open_with(
-        &daemon.uri("qemu", "/system"),
-        options,
-    ))
-    .await
-    .unwrap();
-    let stop =
-        c.domain_monitor_command(domain, r#"{"execute":"query-status"}"#, Default::default());
+    let c = soon(Connection::open_with(&daemon.uri("qemu", "/system"), options))
+        .await
+        .unwrap();
+    let stop = c.domain_monitor_command(domain, r#"{"execute":"query-status"}"#, Default::default());
     assert!(soon(stop).await.unwrap().contains("running"));
     daemon.signal("qemu-system-x86_64", "STOP").await;
     let stuck: Vec<_> = (0..5)
         .map(|_| {
             let (c, domain) = (c.clone(), domain.clone());
             tokio::spawn(async move {
-                c.domain_monitor_command(
-                    &domain,
-                    r#"{"execute":"query-status"}"#,
-                    Default::default(),
-                )
-                .await
+                c.domain_monitor_command(&domain, r#"{"execute":"query-status"}"#, Default::default())
+                    .await
             })
         })
         .collect();
