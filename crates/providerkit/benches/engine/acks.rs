@@ -11,7 +11,10 @@ use std::{
 };
 
 use bigfleet_proto::{CreateRequest, DeleteRequest, ListFilter, MachineRef, MachineState};
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{interval, sleep},
+};
 
 use crate::{
     Result,
@@ -26,6 +29,9 @@ pub(crate) const CONNECTIONS: usize = 4;
 /// A round is timed whole. Between rounds machines are given back where needed, which is not timed.
 const ROUND: usize = 6_400;
 const ROUNDS: usize = 8;
+/// Acks a second that the engine is held to, and that Gets are measured at once more: at full speed client and server
+/// fight for the cores.
+pub(crate) const PACE: usize = 3_000;
 /// Between two Gets: often enough for a p99, seldom enough not to be the load.
 const GET_PERIOD: Duration = Duration::from_millis(2);
 /// A caller walks over the fleet in steps of this (prime) size, so that its machines lie on different pages.
@@ -36,6 +42,8 @@ pub(crate) struct Acks {
     pub(crate) per_second: f64,
     pub(crate) creates: Latencies,
     pub(crate) gets: Latencies,
+    /// Gets while the callers keep to [`PACE`] together.
+    pub(crate) paced_gets: Latencies,
 }
 
 /// Rounds on the one and the other in turn, so that both meet the same disk and the same neighbours.
@@ -46,6 +54,8 @@ pub(crate) async fn measure(servers: [&Server; 2]) -> Result<[Acks; 2]> {
         one.round().await?;
         other.round().await?;
     }
+    one.paced().await?;
+    other.paced().await?;
     Ok([one.finish()?, other.finish()?])
 }
 
@@ -53,6 +63,7 @@ pub(crate) async fn measure(servers: [&Server; 2]) -> Result<[Acks; 2]> {
 struct Course {
     load: Load,
     gets: Gets,
+    paced_gets: Gets,
     round: usize,
     rates: Vec<f64>,
     creates: Vec<Duration>,
@@ -68,6 +79,7 @@ impl Course {
             clients,
             fleet: server.machines(),
             used: 0,
+            pace: None,
             sequence: Arc::new(AtomicI64::new(1)),
         };
         let round = ROUND.min(server.machines());
@@ -77,6 +89,7 @@ impl Course {
         Ok(Self {
             load,
             gets: Gets::start(server)?,
+            paced_gets: Gets::start(server)?,
             round,
             rates: Vec::new(),
             creates: Vec::new(),
@@ -97,12 +110,25 @@ impl Course {
         self.load.settle().await
     }
 
+    /// One more round, as fast as the goal and no faster.
+    async fn paced(&mut self) -> Result<()> {
+        if self.load.used + self.round > self.load.fleet {
+            self.load.give_back().await?;
+        }
+        self.load.pace = Some(Duration::from_secs(1) * CALLERS as u32 / PACE as u32);
+        self.paced_gets.run.store(true, Ordering::Relaxed);
+        self.load.create(self.round).await?;
+        self.paced_gets.run.store(false, Ordering::Relaxed);
+        self.load.settle().await
+    }
+
     fn finish(mut self) -> Result<Acks> {
         self.rates.sort_unstable_by(f64::total_cmp);
         Ok(Acks {
             per_second: self.rates.get(ROUNDS / 2).copied().unwrap_or_default(),
             creates: Latencies::new(self.creates),
             gets: Latencies::new(self.gets.finish()?),
+            paced_gets: Latencies::new(self.paced_gets.finish()?),
         })
     }
 }
@@ -119,6 +145,8 @@ struct Load {
     fleet: usize,
     /// Machines that are not SPECULATIVE any more.
     used: usize,
+    /// Between two calls of one caller, at least.
+    pace: Option<Duration>,
     sequence: Arc<AtomicI64>,
 }
 
@@ -158,12 +186,16 @@ impl Load {
         for client in self.clients.iter().cycle().take(CALLERS) {
             let (mut client, next) = (client.clone(), Arc::clone(&next));
             let (sequence, fleet) = (Arc::clone(&self.sequence), self.fleet);
+            let mut ticks = self.pace.map(interval);
             callers.spawn(async move {
                 let mut latencies = Vec::new();
                 loop {
                     let turn = next.fetch_add(1, Ordering::Relaxed);
                     if turn >= turns.end {
                         return Result::Ok(latencies);
+                    }
+                    if let Some(ticks) = &mut ticks {
+                        ticks.tick().await;
                     }
                     let machine = machine_id(turn * STRIDE % fleet);
                     let sequence = sequence.fetch_add(1, Ordering::Relaxed);

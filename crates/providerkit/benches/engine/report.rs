@@ -137,6 +137,12 @@ impl Report {
             |of| of.acks.gets.percentile(99),
             Some(GET),
         );
+        self.row(
+            "Get p99 at 3,000 acks/s, ms",
+            figures,
+            |of| of.acks.paced_gets.percentile(99),
+            Some(GET),
+        );
     }
 
     fn lists(&mut self, figures: &[Figures; 2]) {
