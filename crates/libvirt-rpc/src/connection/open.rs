@@ -156,7 +156,7 @@ async fn authenticate(connection: &Connection, uri: &Uri) -> Result<(), Error> {
                 .parameter("auth")
                 .and_then(|auth| auth.strip_prefix("sasl."));
             let credentials = connection.shared().options.credentials.as_ref();
-            crate::sasl::authenticate(connection, mechanism, credentials).await
+            crate::sasl::authenticate(connection, uri, mechanism, credentials).await
         }
         #[cfg(not(feature = "sasl"))]
         Some(AuthType::SASL) => Err(Error::auth(

@@ -7,6 +7,7 @@ use scram::Scram;
 use crate::{
     Connection, Error,
     connection::options::Credentials,
+    uri::{self, Transport, Uri},
     wire::{
         remote::auth::{
             AuthSaslInit, AuthSaslStart, AuthSaslStartArgs, AuthSaslStep, AuthSaslStepArgs,
@@ -25,8 +26,11 @@ trait Mechanism: Send {
     fn is_satisfied(&self) -> bool;
 }
 
-/// Best first. PLAIN is the password itself, which only a pipe nobody listens to may carry.
-const KNOWN: [&str; 4] = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN", "EXTERNAL"];
+/// Best first.
+const KNOWN: [&str; 4] = ["SCRAM-SHA-256", "SCRAM-SHA-1", PLAIN, "EXTERNAL"];
+
+/// The password itself, which only a pipe nobody else listens to may carry.
+const PLAIN: &str = "PLAIN";
 
 /// Rounds after which no conversation makes sense any more.
 const ROUNDS: usize = 16;
@@ -34,6 +38,7 @@ const ROUNDS: usize = 16;
 /// Authenticates; `wanted` is the one mechanism the URI allows.
 pub(crate) async fn authenticate(
     connection: &Connection,
+    uri: &Uri,
     wanted: Option<&str>,
     credentials: Option<&Credentials>,
 ) -> Result<(), Error> {
@@ -42,7 +47,12 @@ pub(crate) async fn authenticate(
         .await?
         .mechlist
         .to_string();
-    let name = choose(&offered, wanted, credentials.is_some())?;
+    let name = choose(
+        &offered,
+        wanted,
+        credentials.is_some(),
+        keeps_passwords(uri)?,
+    )?;
     let mut mechanism = mechanism(name, credentials)?;
     let first = mechanism.first();
     let args = AuthSaslStartArgs {
@@ -77,9 +87,16 @@ pub(crate) async fn authenticate(
     )))
 }
 
-fn choose(offered: &str, wanted: Option<&str>, have_password: bool) -> Result<&'static str, Error> {
+fn choose(
+    offered: &str,
+    wanted: Option<&str>,
+    have_password: bool,
+    keeps_passwords: bool,
+) -> Result<&'static str, Error> {
     let is_offered = |name: &str| offered.split([' ', ',']).any(|o| o == name);
-    let usable = |name: &&&str| have_password || **name == "EXTERNAL";
+    let usable = |name: &&&str| {
+        (have_password || **name == "EXTERNAL") && (keeps_passwords || **name != PLAIN)
+    };
     let fits =
         |name: &&&str| is_offered(name) && wanted.is_none_or(|w| w.eq_ignore_ascii_case(name));
     KNOWN
@@ -94,11 +111,29 @@ fn choose(offered: &str, wanted: Option<&str>, have_password: bool) -> Result<&'
             } else {
                 "; no user and password are given (Options::credentials)"
             };
+            let clear = if keeps_passwords {
+                ""
+            } else {
+                "; PLAIN is not used where others could read the password: take unix, ssh or tls without `no_verify`"
+            };
             Error::auth(format!(
-                "SASL: the daemon offers {offered}, this library has {}{wanted}{password}",
+                "SASL: the daemon offers {offered}, this library has {}{wanted}{password}{clear}",
                 KNOWN.join(" ")
             ))
         })
+}
+
+/// Whether a password that is sent as it is can be read by nobody but the daemon.
+fn keeps_passwords(uri: &Uri) -> Result<bool, uri::Error> {
+    Ok(match uri.transport() {
+        // `remote:` is what a pipe of the caller's own goes by ([`Connection::open_on`]), of which nothing is known.
+        Transport::Unix => uri.driver() != "remote" || !uri.path().is_empty(),
+        Transport::Tls => !uri.switch("no_verify")?,
+        Transport::Ssh | Transport::Libssh | Transport::Libssh2 => {
+            !uri.switch("no_verify")? && uri.parameter("known_hosts_verify") != Some("ignore")
+        }
+        Transport::Tcp | Transport::Ext => false,
+    })
 }
 
 fn mechanism(name: &str, credentials: Option<&Credentials>) -> Result<Box<dyn Mechanism>, Error> {
@@ -144,9 +179,9 @@ mod tests {
     #[test]
     fn the_best_that_both_have_is_chosen_and_none_is_explained() {
         let offered = "PLAIN SCRAM-SHA-1 GSSAPI SCRAM-SHA-256";
-        assert_eq!(choose(offered, None, true).unwrap(), "SCRAM-SHA-256");
-        assert_eq!(choose(offered, Some("plain"), true).unwrap(), "PLAIN");
-        let none = choose("GSSAPI DIGEST-MD5", None, true)
+        assert_eq!(choose(offered, None, true, true).unwrap(), "SCRAM-SHA-256");
+        assert_eq!(choose(offered, Some("plain"), true, true).unwrap(), "PLAIN");
+        let none = choose("GSSAPI DIGEST-MD5", None, true, true)
             .unwrap_err()
             .to_string();
         assert!(
@@ -154,11 +189,35 @@ mod tests {
             "{none}"
         );
         assert!(
-            choose(offered, None, false)
+            choose(offered, None, false, true)
                 .unwrap_err()
                 .to_string()
                 .contains("credentials")
         );
-        assert_eq!(choose("EXTERNAL", None, false).unwrap(), "EXTERNAL");
+        assert_eq!(choose("EXTERNAL", None, false, false).unwrap(), "EXTERNAL");
+    }
+    #[test]
+    fn a_password_goes_only_where_nobody_else_can_read_it() {
+        for (uri, keeps) in [
+            ("qemu:///system", true),
+            ("qemu+unix:///session?socket=/s", true),
+            ("qemu://h/system", true),
+            ("qemu+tls://h/system?no_verify=0", true),
+            ("qemu+ssh://h/system", true),
+            ("qemu+libssh://h/?known_hosts_verify=auto", true),
+            ("qemu+tls://h/system?no_verify=1", false),
+            ("qemu+ssh://h/system?no_verify=1", false),
+            ("qemu+libssh://h/?known_hosts_verify=ignore", false),
+            ("qemu+tcp://h/system", false),
+            ("qemu+ext:///system?command=/c", false),
+            ("remote:", false),
+        ] {
+            let found = keeps_passwords(&uri.parse().unwrap());
+            assert_eq!(found, Ok(keeps), "{uri}");
+        }
+        let refused = choose("PLAIN", Some("PLAIN"), true, false).unwrap_err();
+        assert!(refused.to_string().contains("no_verify"), "{refused}");
+        let offered = "PLAIN SCRAM-SHA-1";
+        assert_eq!(choose(offered, None, true, false).unwrap(), "SCRAM-SHA-1");
     }
 }
