@@ -13,16 +13,19 @@ pub struct Options {
     pub(crate) keepalive: Option<Keepalive>,
     pub(crate) stream_buffer: usize,
     pub(crate) event_queue: usize,
+    #[cfg(feature = "sasl")]
     pub(crate) credentials: Option<Credentials>,
 }
 
 /// Who to log in as.
+#[cfg(feature = "sasl")]
 #[derive(Clone)]
 pub(crate) struct Credentials {
     pub(crate) user: String,
     pub(crate) password: String,
 }
 
+#[cfg(feature = "sasl")]
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials")
@@ -52,6 +55,7 @@ impl Default for Options {
             }),
             stream_buffer: 4 << 20,
             event_queue: 1024,
+            #[cfg(feature = "sasl")]
             credentials: None,
         }
     }
@@ -96,6 +100,7 @@ impl Options {
     }
 
     /// Who to log in as, where the daemon asks with SASL.
+    #[cfg(feature = "sasl")]
     #[must_use]
     pub fn credentials(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.credentials = Some(Credentials {
