@@ -15,6 +15,10 @@ mod junk;
 mod libvirtd;
 mod qemu;
 mod real;
+#[cfg(feature = "sasl")]
+mod sasl;
 mod streams;
 mod support;
+#[cfg(feature = "tls")]
+mod tls;
 mod transports;
