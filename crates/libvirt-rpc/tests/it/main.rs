@@ -9,6 +9,7 @@
     reason = "a test says what it found by failing"
 )]
 
+mod auth;
 mod calls;
 mod events;
 mod junk;

@@ -100,6 +100,38 @@ async fn every_mechanism_logs_in_and_a_wrong_password_does_not() {
 }
 
 #[tokio::test]
+async fn a_command_carries_a_proof_but_not_a_password() {
+    if !is_installed("nc") {
+        assert!(std::env::var_os("CI").is_none(), "install netcat-openbsd");
+        eprintln!("SKIPPED sasl-ext: nc is missing (install netcat-openbsd)");
+        return;
+    }
+    let Some(folder) = users("sasl-ext", "plain scram-sha-256") else {
+        return;
+    };
+    let Some(daemon) = daemon("sasl-ext", folder.path()).await else {
+        return;
+    };
+    // Not by this process: a test that forks meanwhile would keep the file open for writing, and so busy.
+    let relay = folder.path().join("relay");
+    let script = "printf '#!/bin/sh\\nexec nc -U %s\\n' \"$1\" >\"$0\" && chmod 755 \"$0\"";
+    let written = Command::new("sh")
+        .args(["-c", script])
+        .args([&relay, &daemon.socket()])
+        .status();
+    assert!(written.unwrap().success());
+    let uri = format!("test+ext:///default?command={}", relay.display());
+    let with = || Options::new().credentials("fred", PASSWORD);
+    let c = soon(Connection::open_with(&uri, with())).await;
+    c.unwrap().close().await;
+    let plain = format!("{uri}&auth=sasl.PLAIN");
+    let refused = soon(Connection::open_with(&plain, with())).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Auth);
+    assert!(refused.to_string().contains("over ext"), "{refused}");
+}
+
+#[tokio::test]
 async fn terraform_810_what_is_offered_and_what_could_be_used_is_said() {
     let Some(folder) = users("sasl-offer", "digest-md5") else {
         return;
@@ -141,5 +173,7 @@ async fn sasl_over_tls_adds_the_user_to_the_certificate() {
     let careless = format!("{uri}&no_verify=1&auth=sasl.PLAIN");
     let options = Options::new().credentials("fred", PASSWORD);
     let careless = soon(Connection::open_with(&careless, options)).await;
-    assert_eq!(careless.unwrap_err().kind(), Kind::Auth);
+    let careless = careless.unwrap_err();
+    assert_eq!(careless.kind(), Kind::Auth);
+    assert!(careless.to_string().contains("PLAIN is for"), "{careless}");
 }

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use libvirt_rpc::{Connection, Error, Kind, Options};
+use libvirt_rpc::{Connection, Error, Kind};
 
 use crate::{
     libvirtd::{Libvirtd, is_installed},
@@ -72,7 +72,8 @@ async fn tcp_reaches_the_daemon() {
 async fn a_tls_daemon_that_never_judges_is_given_up() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let options = Options::new().connect_timeout(std::time::Duration::from_millis(200));
+    let options =
+        libvirt_rpc::Options::new().connect_timeout(std::time::Duration::from_millis(200));
     let uri = format!("test+tls://127.0.0.1:{port}/default?no_verify=1");
     let opening = soon(Connection::open_with(&uri, options)).await;
     assert_eq!(opening.unwrap_err().kind(), Kind::Deadline);
