@@ -32,7 +32,12 @@ impl Folder {
     fn write(&self, name: &str, content: &str, mode: u32) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, content).unwrap();
+        // Not by this process: a test that forks meanwhile would keep the file open for writing, and a script so busy.
+        let written = Command::new("sh")
+            .args(["-c", "printf %s \"$1\" >\"$0\""])
+            .args([path.as_os_str(), content.as_ref()])
+            .status();
+        assert!(written.unwrap().success());
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     }

@@ -42,6 +42,17 @@ pub(crate) async fn connect(uri: &Uri) -> Result<TlsStream<TcpStream>, Error> {
         Ok(other) => Err(Error::auth(format!(
             "{peer} sent {other:#04x} after the TLS handshake, which is not what libvirt sends"
         ))),
+        // The network's own troubles are no verdict; all else is the daemon hanging up, politely or not.
+        Err(error)
+            if [
+                io::ErrorKind::TimedOut,
+                io::ErrorKind::HostUnreachable,
+                io::ErrorKind::NetworkUnreachable,
+            ]
+            .contains(&error.kind()) =>
+        {
+            Err(Error::connect(format!("{peer} over TLS"), error))
+        }
         Err(error) => Err(Error::auth(refusal(&peer, &error))),
     }
 }

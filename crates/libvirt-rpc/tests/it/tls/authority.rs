@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
+    RevokedCertParams,
 };
+
+/// The serial number of all that is signed.
+pub(crate) const SERIAL: u64 = 7;
 
 /// An authority, with a folder for what it signs.
 pub(crate) struct Authority {
@@ -31,6 +35,7 @@ impl Authority {
     /// Signs a certificate for both ends, `NAMEcert.pem` and `NAMEkey.pem` beside the authority's own.
     pub(crate) fn sign(&self, file: &str, common_name: &str, hosts: &[&str]) {
         let mut params = params(common_name, hosts);
+        params.serial_number = Some(SERIAL.into());
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
             KeyUsagePurpose::KeyEncipherment,
@@ -43,6 +48,25 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         std::fs::write(self.file(&format!("{file}cert.pem")), certificate.pem()).unwrap();
         std::fs::write(self.file(&format!("{file}key.pem")), key.serialize_pem()).unwrap();
+    }
+
+    /// Revokes what was signed with a serial number.
+    pub(crate) fn revoke(&self, serial: u64) {
+        let list = CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2024, 1, 1),
+            next_update: rcgen::date_time_ymd(2124, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: vec![RevokedCertParams {
+                serial_number: serial.into(),
+                revocation_time: rcgen::date_time_ymd(2024, 1, 1),
+                reason_code: None,
+                invalidity_date: None,
+            }],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        let list = list.signed_by(&self.issuer).unwrap();
+        std::fs::write(self.file("cacrl.pem"), list.pem().unwrap()).unwrap();
     }
 
     pub(crate) fn path(&self) -> &Path {

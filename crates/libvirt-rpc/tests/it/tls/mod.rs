@@ -140,6 +140,11 @@ async fn tls_takes_a_name_in_the_cn_only_when_told_to() {
     assert_eq!(other.unwrap_err().kind(), Kind::Connect);
     let c = daemon.open("localhost", authority.path(), allowed).await;
     c.unwrap().close().await;
+    // The switch is about the name, not about who has signed it.
+    let stranger = Authority::new("other");
+    let refused = daemon.open("localhost", stranger.path(), allowed).await;
+    let refused = refused.unwrap_err();
+    assert!(whole(&refused).contains("UnknownIssuer"), "{refused}");
 }
 
 /// libvirtd looks at the client's certificate after the handshake, whatever the version: only the missing byte tells.
@@ -160,6 +165,7 @@ async fn tls_says_that_the_daemon_refuses_the_client() {
             let refused = refused.unwrap_err();
             assert_eq!(refused.kind(), Kind::Auth, "{test}: {}", whole(&refused));
             assert!(refused.to_string().contains("certificate"), "{refused}");
+            assert!(!refused.is_retryable());
         }
         authority.sign("client", "me", &[]);
         let good = daemon.open("localhost", authority.path(), "").await;

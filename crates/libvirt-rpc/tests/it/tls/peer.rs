@@ -10,7 +10,10 @@ use rustls::{
 use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 use tokio_rustls::TlsAcceptor;
 
-use super::{authority::Authority, whole};
+use super::{
+    authority::{Authority, SERIAL},
+    whole,
+};
 use crate::support::soon;
 
 /// What the server does after the handshake.
@@ -19,12 +22,19 @@ enum Then {
     Says(u8),
     Hangs,
     Leaves,
+    /// It shows a certificate that is revoked, so that it does not get that far.
+    IsRevoked,
 }
 
 /// Opens a connection to a server that does `then`.
 async fn open(then: Then, more: &str) -> Error {
     let authority = Authority::new("ca");
     authority.sign("server", "whoever", &["localhost"]);
+    if matches!(then, Then::IsRevoked) {
+        authority.revoke(SERIAL);
+    } else {
+        authority.revoke(SERIAL + 1);
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let chain = CertificateDer::pem_file_iter(authority.file("servercert.pem")).unwrap();
     let config = ServerConfig::builder_with_provider(provider)
@@ -40,17 +50,16 @@ async fn open(then: Then, more: &str) -> Error {
     let port = listener.local_addr().unwrap().port();
     let server = tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
-        let mut stream = TlsAcceptor::from(Arc::new(config))
-            .accept(stream)
-            .await
-            .unwrap();
+        let Ok(mut stream) = TlsAcceptor::from(Arc::new(config)).accept(stream).await else {
+            return;
+        };
         match then {
             Then::Says(byte) => {
                 stream.write_all(&[byte]).await.unwrap();
                 stream.shutdown().await.unwrap();
             }
             Then::Hangs => std::future::pending().await,
-            Then::Leaves => {}
+            Then::Leaves | Then::IsRevoked => {}
         }
     });
     let pki = authority.path().display();
@@ -76,6 +85,13 @@ async fn go_libvirt_89_the_byte_after_the_handshake_is_read_and_judged() {
     // With the right byte it is the protocol's turn.
     let said = open(Then::Says(1), "").await;
     assert_eq!(said.kind(), Kind::Disconnected, "{}", whole(&said));
+}
+
+#[tokio::test]
+async fn a_revoked_daemon_is_not_trusted() {
+    let revoked = open(Then::IsRevoked, "").await;
+    assert_eq!(revoked.kind(), Kind::Connect);
+    assert!(whole(&revoked).contains("Revoked"), "{}", whole(&revoked));
 }
 
 #[tokio::test]
