@@ -51,12 +51,14 @@
 //! |---|---|---|---|
 //! | `qemu:///system`, `qemu+unix:///…?socket=&mode=` | UNIX socket, modular or not, system or session | none, polkit, SASL | yes |
 //! | `qemu+tcp://host:16509/…` | TCP | none | no |
-//! | `qemu+tls://host:16514/…?pkipath=&no_verify=` (feature `tls`) | TLS 1.2 and 1.3, client certificates, revocation lists | none, SASL | no |
+//! | `qemu+tls://host:16514/…?pkipath=&no_verify=&tls_allow_cn=` (feature `tls`) | TLS 1.2 and 1.3, client certificates, revocation lists | none, SASL | no |
 //! | `qemu+ssh://user@host:22/…?keyfile=&proxy=&netcat=&socket=` | the machine's `ssh`; on the host `virt-ssh-helper`, else `nc` | ssh's | no |
 //! | `qemu+ext:///…?command=` | any command's standard input and output | as the daemon asks | no |
 //! | [`Connection::open_on`] | whatever can be read and written | as the daemon asks | no |
 //!
-//! SASL (feature `sasl`) knows SCRAM-SHA-256, SCRAM-SHA-1, PLAIN and EXTERNAL. A parameter of the URI is honoured or
+//! SASL (feature `sasl`) knows SCRAM-SHA-256, SCRAM-SHA-1, PLAIN and EXTERNAL. User and password come from
+//! `Options::credentials` or libvirt's `auth.conf` (`authfile=`). PLAIN, which is the password itself, is for a UNIX
+//! socket, ssh and TLS, both with the daemon verified; nothing else gets it. A parameter of the URI is honoured or
 //! refused, never ignored.
 //!
 //! # Where to start reading

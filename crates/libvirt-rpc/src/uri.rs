@@ -1,6 +1,6 @@
 //! Where a daemon is: `driver[+transport]://[user@][host][:port]/path?parameters`.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 /// A libvirt connection URI, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,14 @@ pub enum Error {
         transport: &'static str,
         /// What is missing.
         what: &'static str,
+    },
+    /// A file the transport needs cannot be used.
+    #[error("file `{}`: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
     },
 }
 

@@ -45,6 +45,14 @@ pub(super) async fn dial(uri: &Uri, options: Options) -> Result<Connection, Erro
                 transport: "ext",
                 what: "`command=`",
             })?;
+            if uri.host().is_some() || uri.user().is_some() || uri.port().is_some() {
+                return Err(uri::Error::Parameter {
+                    name: "command",
+                    value: command.to_owned(),
+                    problem: "it is told no host, user or port; leave them out",
+                }
+                .into());
+            }
             return run(Command::new(command), uri, options).await;
         }
         Transport::Ssh | Transport::Libssh | Transport::Libssh2 => {
@@ -70,13 +78,17 @@ fn check_parameters(uri: &Uri) -> Result<(), uri::Error> {
     let meant: &[&str] = match uri.transport() {
         Transport::Unix => &["socket", "mode"],
         Transport::Tcp => &[],
-        Transport::Tls => &["pkipath", "no_verify"],
+        // The files are never judged before they are used, so that there is no sanity check to switch off.
+        Transport::Tls => &["pkipath", "no_verify", "no_sanity", "tls_allow_cn"],
         Transport::Ext => &["command"],
         ssh => transport::ssh::parameters(ssh),
     };
+    // Bare TCP cannot carry SASL.
+    let has_sasl = cfg!(feature = "sasl") && uri.transport() != Transport::Tcp;
     for name in uri::CLIENT_PARAMETERS {
         if let Some(value) = uri.parameter(name)
             && !["name", "auth"].contains(&name)
+            && !(has_sasl && name == "authfile")
             && !meant.contains(&name)
         {
             let value = value.to_owned();
@@ -134,7 +146,10 @@ async fn authenticate(connection: &Connection, uri: &Uri) -> Result<(), Error> {
             .copied(),
     };
     match chosen {
-        Some(AuthType::POLKIT) => connection.call::<AuthPolkit>(&()).await.map(drop),
+        Some(AuthType::POLKIT) => match connection.call::<AuthPolkit>(&()).await?.complete {
+            0 => Err(Error::auth("polkit has not let this client in")),
+            _ => Ok(()),
+        },
         #[cfg(feature = "sasl")]
         Some(AuthType::SASL) if uri.transport() == Transport::Tcp => Err(Error::auth(
             "over bare TCP the daemon wants SASL with encryption, which this library does not have; use tls",
@@ -142,8 +157,7 @@ async fn authenticate(connection: &Connection, uri: &Uri) -> Result<(), Error> {
         #[cfg(feature = "sasl")]
         Some(AuthType::SASL) => {
             let mechanism = uri.parameter("auth").and_then(|auth| auth.strip_prefix("sasl."));
-            let credentials = connection.shared().options.credentials.as_ref();
-            crate::sasl::authenticate(connection, mechanism, credentials).await
+            Box::pin(crate::sasl::authenticate(connection, uri, mechanism)).await
         }
         #[cfg(not(feature = "sasl"))]
         Some(AuthType::SASL) => Err(Error::auth(
@@ -163,11 +177,21 @@ mod tests {
     fn a_parameter_is_honoured_or_refused() {
         let check = |uri: &str| check_parameters(&uri.parse().unwrap());
         assert_eq!(check("qemu+ssh://h/system?keyfile=/k&name=qemu:///session"), Ok(()));
+        assert_eq!(
+            check("qemu+tls://h/system?pkipath=/p&no_verify=1&no_sanity=1&tls_allow_cn=1"),
+            Ok(())
+        );
+        #[cfg(feature = "sasl")]
+        assert_eq!(check("qemu:///system?authfile=/f"), Ok(()));
         assert_eq!(check("qemu:///system?foo=1"), Ok(()), "it is the driver's");
         for uri in [
             "qemu:///system?keyfile=/k",
             "qemu://h/system?tls_priority=NORMAL",
             "qemu+tcp://h/?no_verify=1",
+            "qemu+tcp://h/?tls_allow_cn=1",
+            "qemu+tcp://h/?authfile=/f",
+            "qemu+ext:///system?command=/c&argv=x",
+            "qemu:///system?pkipath=/p",
         ] {
             assert!(check(uri).is_err(), "{uri}");
         }

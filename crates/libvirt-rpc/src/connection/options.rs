@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "sasl")]
+use crate::sasl::credentials::Credentials;
+
 /// Settings of a connection; the defaults suit a daemon with libvirt's own defaults.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -15,24 +18,6 @@ pub struct Options {
     pub(crate) event_queue: usize,
     #[cfg(feature = "sasl")]
     pub(crate) credentials: Option<Credentials>,
-}
-
-/// Who to log in as.
-#[cfg(feature = "sasl")]
-#[derive(Clone)]
-pub(crate) struct Credentials {
-    pub(crate) user: String,
-    pub(crate) password: String,
-}
-
-#[cfg(feature = "sasl")]
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials")
-            .field("user", &self.user)
-            .field("password", &"<secret>")
-            .finish()
-    }
 }
 
 /// When to ask a silent peer whether it lives, and how often before it counts as dead.
@@ -99,14 +84,11 @@ impl Options {
         self
     }
 
-    /// Who to log in as, where the daemon asks with SASL.
+    /// Who to log in as, where the daemon asks with SASL. Without, libvirt's `auth.conf` files are asked.
     #[cfg(feature = "sasl")]
     #[must_use]
     pub fn credentials(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
-        self.credentials = Some(Credentials {
-            user: user.into(),
-            password: password.into(),
-        });
+        self.credentials = Some(Credentials::new(user, password));
         self
     }
 

@@ -1,150 +1,197 @@
-//! SASL: choosing a mechanism, and the conversation.
-
-mod scram;
-
-use scram::Scram;
+//! Proving who one is by SASL: mechanisms without I/O, the conversation with the daemon in [`authenticate`].
 
 use crate::{
     Connection, Error,
-    connection::options::Credentials,
+    uri::{self, Transport, Uri},
     wire::{
         remote::auth::{AuthSaslInit, AuthSaslStart, AuthSaslStartArgs, AuthSaslStep, AuthSaslStepArgs},
         xdr::Chars,
     },
 };
 
-/// What a client says in turn; each mechanism is one.
-trait Mechanism: Send {
-    /// The first message, if the client speaks first.
-    fn first(&mut self) -> Option<Vec<u8>>;
-    /// The answer to a message of the server; `None` when there is nothing more to say.
-    fn next(&mut self, challenge: &[u8]) -> Result<Option<Vec<u8>>, Error>;
-    /// Whether the server has shown all it has to.
-    fn is_satisfied(&self) -> bool;
-}
+pub(crate) mod credentials;
+mod mechanism;
+mod scram;
 
-/// Best first. PLAIN is the password itself, which only a pipe nobody listens to may carry.
-const KNOWN: [&str; 4] = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN", "EXTERNAL"];
+use self::{credentials::Credentials, mechanism::Mechanism};
 
-/// Rounds after which no conversation makes sense any more.
-const ROUNDS: usize = 16;
+/// More rounds than any mechanism here has.
+const ROUNDS: usize = 8;
 
 /// Authenticates; `wanted` is the one mechanism the URI allows.
-pub(crate) async fn authenticate(
-    connection: &Connection,
-    wanted: Option<&str>,
-    credentials: Option<&Credentials>,
-) -> Result<(), Error> {
-    let offered = connection.call::<AuthSaslInit>(&()).await?.mechlist.to_string();
-    let name = choose(&offered, wanted, credentials.is_some())?;
-    let mut mechanism = mechanism(name, credentials)?;
-    let first = mechanism.first();
+pub(crate) async fn authenticate(connection: &Connection, uri: &Uri, wanted: Option<&str>) -> Result<(), Error> {
+    let offered = connection.call::<AuthSaslInit>(&()).await?.mechlist;
+    let offered = offered.to_string_lossy();
+    let credentials = connection.shared().options.credentials.clone();
+    let credentials = match credentials {
+        Some(credentials) => Some(credentials),
+        None => credentials::find(uri)?,
+    };
+    let mut mechanism = choose(&offered, wanted, uri, credentials)?;
+    let name = mechanism.name();
+    let first = mechanism.first()?;
     let args = AuthSaslStartArgs {
         mech: name.into(),
-        nil: first.is_none().into(),
-        data: Chars(first.unwrap_or_default()),
+        nil: 0,
+        data: Chars(first),
     };
-    let reply = connection.call::<AuthSaslStart>(&args).await?;
-    let (mut is_complete, mut challenge) = (reply.complete != 0, reply.data.0);
+    let reply = refused(name, connection.call::<AuthSaslStart>(&args).await)?;
+    let (mut complete, mut data) = (reply.complete != 0, reply.data.0);
+    // An answer may both complete the exchange and carry the daemon's own proof, which has to be looked at.
     for _ in 0..ROUNDS {
-        // Even a server that is content may have proven itself in the same message.
-        let answer = mechanism.next(&challenge)?;
-        if is_complete {
+        let answer = if mechanism.is_done() {
+            Vec::new()
+        } else {
+            mechanism.next(&data)?
+        };
+        if complete && mechanism.is_done() {
+            return Ok(());
+        }
+        if complete {
             break;
         }
         let args = AuthSaslStepArgs {
-            nil: answer.is_none().into(),
-            data: Chars(answer.unwrap_or_default()),
+            nil: 0,
+            data: Chars(answer),
         };
-        let reply = connection.call::<AuthSaslStep>(&args).await?;
-        (is_complete, challenge) = (reply.complete != 0, reply.data.0);
-        if is_complete && !challenge.is_empty() {
-            mechanism.next(&challenge)?;
-            break;
-        }
-    }
-    if is_complete && mechanism.is_satisfied() {
-        return Ok(());
+        let reply = refused(name, connection.call::<AuthSaslStep>(&args).await)?;
+        (complete, data) = (reply.complete != 0, reply.data.0);
     }
     Err(Error::auth(format!(
-        "SASL {name}: the daemon has not proven that it knows the password"
+        "SASL {name}: the daemon does not follow the mechanism"
     )))
 }
 
-fn choose(offered: &str, wanted: Option<&str>, have_password: bool) -> Result<&'static str, Error> {
-    let is_offered = |name: &str| offered.split([' ', ',']).any(|o| o == name);
-    let usable = |name: &&&str| have_password || **name == "EXTERNAL";
-    let fits = |name: &&&str| is_offered(name) && wanted.is_none_or(|w| w.eq_ignore_ascii_case(name));
-    KNOWN.iter().filter(fits).find(usable).copied().ok_or_else(|| {
-        let wanted = wanted.map_or_else(String::new, |w| format!(", the URI allows only {w}"));
-        let password = if have_password {
-            ""
-        } else {
-            "; no user and password are given (Options::credentials)"
-        };
-        Error::auth(format!(
-            "SASL: the daemon offers {offered}, this library has {}{wanted}{password}",
-            KNOWN.join(" ")
-        ))
+/// libvirt says no more than "authentication failed"; by which mechanism is worth knowing.
+fn refused<T>(name: &str, reply: Result<T, Error>) -> Result<T, Error> {
+    reply.map_err(|error| match error.daemon() {
+        Some(daemon) => Error::auth(format!("SASL {name} is refused: {}", daemon.message())),
+        None => error,
     })
 }
 
-fn mechanism(name: &str, credentials: Option<&Credentials>) -> Result<Box<dyn Mechanism>, Error> {
-    let missing = || {
-        Error::auth(format!(
-            "SASL {name} needs a user and a password (Options::credentials)"
-        ))
+/// The best mechanism that is offered, wanted, safe on this transport and has what it needs.
+fn choose(
+    offered: &str,
+    wanted: Option<&str>,
+    uri: &Uri,
+    credentials: Option<Credentials>,
+) -> Result<Mechanism, Error> {
+    // On bare TCP libvirt wants a mechanism that also encrypts, and none here does.
+    let carried = match uri.transport() {
+        Transport::Tcp => &[][..],
+        _ if keeps_passwords(uri)? => &mechanism::NAMES[..],
+        _ => &mechanism::NAMES[..3],
     };
-    Ok(match name {
-        "SCRAM-SHA-256" => Box::new(Scram::sha256(credentials.ok_or_else(missing)?)?),
-        "SCRAM-SHA-1" => Box::new(Scram::sha1(credentials.ok_or_else(missing)?)?),
-        "PLAIN" => {
-            let credentials = credentials.ok_or_else(missing)?;
-            Box::new(Once(Some(
-                format!("\0{}\0{}", credentials.user, credentials.password).into_bytes(),
-            )))
-        }
-        _ => Box::new(Once(Some(Vec::new()))),
-    })
+    let mut usable = carried.iter().filter(|name| {
+        let is = |other: &str| other.eq_ignore_ascii_case(name);
+        let has_needs = credentials.is_some() || **name == mechanism::EXTERNAL;
+        has_needs && wanted.is_none_or(is) && offered.split([' ', ',']).any(is)
+    });
+    // EXTERNAL comes first in the list and is only meant where there is no password, or by name.
+    let chosen = usable
+        .clone()
+        .find(|name| **name != mechanism::EXTERNAL)
+        .or_else(|| usable.next());
+    match chosen {
+        Some(name) => Ok(Mechanism::new(name, credentials)),
+        None => Err(Error::auth(format!(
+            "SASL: the daemon offers {offered}; {} can be used over {}{}{}{}",
+            if carried.is_empty() {
+                "nothing".to_owned()
+            } else {
+                carried.join(", ")
+            },
+            uri.transport(),
+            wanted.map_or_else(String::new, |name| format!(", {name} is asked for")),
+            if credentials.is_some() {
+                ""
+            } else {
+                ", and there is no user and password; set `authfile` or `Options::credentials`"
+            },
+            if carried.contains(&mechanism::PLAIN) {
+                ""
+            } else {
+                "; PLAIN is for unix, ssh and tls, both with the daemon verified"
+            }
+        ))),
+    }
 }
 
-/// PLAIN and EXTERNAL: one message.
-struct Once(Option<Vec<u8>>);
-
-impl Mechanism for Once {
-    fn first(&mut self) -> Option<Vec<u8>> {
-        self.0.take()
-    }
-
-    fn next(&mut self, _: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Ok(None)
-    }
-
-    fn is_satisfied(&self) -> bool {
-        true
-    }
+/// Whether a password that is sent as it is can be read by nobody but the daemon.
+fn keeps_passwords(uri: &Uri) -> Result<bool, uri::Error> {
+    Ok(match uri.transport() {
+        // `remote:` is what a pipe of the caller's own goes by ([`Connection::open_on`]), of which nothing is known.
+        Transport::Unix => uri.driver() != "remote" || !uri.path().is_empty(),
+        Transport::Tls => !uri.switch("no_verify")?,
+        Transport::Ssh | Transport::Libssh | Transport::Libssh2 => {
+            !uri.switch("no_verify")? && uri.parameter("known_hosts_verify") != Some("ignore")
+        }
+        Transport::Tcp | Transport::Ext => false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn chosen(offered: &str, uri: &str, wanted: Option<&str>) -> Option<&'static str> {
+        let credentials = Some(Credentials::new("fred", "123456"));
+        let found = choose(offered, wanted, &uri.parse().unwrap(), credentials);
+        found.ok().map(|mechanism| mechanism.name())
+    }
+
     #[test]
-    fn the_best_that_both_have_is_chosen_and_none_is_explained() {
-        let offered = "PLAIN SCRAM-SHA-1 GSSAPI SCRAM-SHA-256";
-        assert_eq!(choose(offered, None, true).unwrap(), "SCRAM-SHA-256");
-        assert_eq!(choose(offered, Some("plain"), true).unwrap(), "PLAIN");
-        let none = choose("GSSAPI DIGEST-MD5", None, true).unwrap_err().to_string();
-        assert!(
-            none.contains("GSSAPI DIGEST-MD5") && none.contains("SCRAM-SHA-256"),
-            "{none}"
-        );
-        assert!(
-            choose(offered, None, false)
-                .unwrap_err()
-                .to_string()
-                .contains("credentials")
-        );
-        assert_eq!(choose("EXTERNAL", None, false).unwrap(), "EXTERNAL");
+    fn the_best_mechanism_wins_and_plain_needs_a_private_channel() {
+        let all = "PLAIN SCRAM-SHA-1 EXTERNAL SCRAM-SHA-256 GSSAPI";
+        let unix = "qemu+unix:///system";
+        assert_eq!(chosen(all, unix, None), Some("SCRAM-SHA-256"));
+        assert_eq!(chosen(all, unix, Some("plain")), Some("PLAIN"));
+        assert_eq!(chosen(all, unix, Some("EXTERNAL")), Some("EXTERNAL"));
+        for uri in ["qemu+tls://h/", "qemu+ssh://h/"] {
+            assert_eq!(chosen("PLAIN", uri, None), Some("PLAIN"), "{uri}");
+        }
+        for (offered, uri) in [
+            ("PLAIN", "qemu+tls://h/?no_verify=1"),
+            ("PLAIN", "qemu+tcp://h/"),
+            ("PLAIN", "qemu+ext:///system?command=c"),
+            ("PLAIN", "qemu+ssh://h/?no_verify=1"),
+            ("PLAIN", "remote:"),
+            (all, "qemu+tcp://h/"),
+            ("GSSAPI", unix),
+        ] {
+            assert_eq!(chosen(offered, uri, None), None, "{offered} {uri}");
+        }
+        let bare = choose(all, None, &unix.parse().unwrap(), None).unwrap();
+        assert_eq!(bare.name(), "EXTERNAL");
+    }
+
+    #[test]
+    fn the_error_names_what_is_offered_and_what_is_missing() {
+        let none = choose("GSSAPI", None, &"qemu:///system".parse().unwrap(), None);
+        let text = none.err().unwrap().to_string();
+        assert!(text.contains("GSSAPI") && text.contains("SCRAM-SHA-256"), "{text}");
+        assert!(text.contains("authfile"), "{text}");
+    }
+
+    #[test]
+    fn a_password_goes_only_where_nobody_else_can_read_it() {
+        for (uri, keeps) in [
+            ("qemu:///system", true),
+            ("qemu+unix:///session?socket=/s", true),
+            ("qemu://h/system", true),
+            ("qemu+tls://h/system?no_verify=0", true),
+            ("qemu+ssh://h/system", true),
+            ("qemu+libssh://h/?known_hosts_verify=auto", true),
+            ("qemu+tls://h/system?no_verify=1", false),
+            ("qemu+ssh://h/system?no_verify=1", false),
+            ("qemu+libssh://h/?known_hosts_verify=ignore", false),
+            ("qemu+tcp://h/system", false),
+            ("qemu+ext:///system?command=/c", false),
+            ("remote:", false),
+        ] {
+            let found = keeps_passwords(&uri.parse().unwrap());
+            assert_eq!(found, Ok(keeps), "{uri}");
+        }
     }
 }

@@ -36,17 +36,13 @@ impl Libvirtd {
         Self::start_with(test, "", false).await
     }
 
-    /// Starts one whose SASL is configured in a folder.
-    pub(crate) async fn start_sasl(test: &str, config: &str, folder: &Path) -> Option<Self> {
-        Self::launch(test, config, false, folder).await
-    }
-
     /// Starts one with more configuration; one that listens shares the machine's network.
     pub(crate) async fn start_with(test: &str, config: &str, listens: bool) -> Option<Self> {
-        Self::launch(test, config, listens, Path::new("/nonexistent")).await
+        Self::start_sasl(test, config, listens, Path::new("/nonexistent")).await
     }
 
-    async fn launch(test: &str, config: &str, listens: bool, sasl: &Path) -> Option<Self> {
+    /// As [`start_with`](Self::start_with), with SASL configured in a folder.
+    pub(crate) async fn start_sasl(test: &str, config: &str, listens: bool, sasl: &Path) -> Option<Self> {
         let missing = ["libvirtd", "unshare"]
             .into_iter()
             .find(|program| !is_installed(program));
@@ -77,7 +73,8 @@ impl Libvirtd {
         }
         std::fs::write(
             dir.join("etc/libvirtd.conf"),
-            format!("auth_unix_rw = \"none\"\n{config}"),
+            // The first of two counts.
+            format!("{config}auth_unix_rw = \"none\"\n"),
         )
         .unwrap();
         let qemu = "stdio_handler = \"file\"\nsecurity_driver = \"none\"\nuser = \"root\"\ngroup = \"root\"\n";

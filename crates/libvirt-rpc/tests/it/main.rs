@@ -9,12 +9,17 @@
     reason = "a test says what it found by failing"
 )]
 
+mod auth;
 mod calls;
 mod events;
 mod junk;
 mod libvirtd;
 mod qemu;
 mod real;
+#[cfg(feature = "sasl")]
+mod sasl;
 mod streams;
 mod support;
+#[cfg(feature = "tls")]
+mod tls;
 mod transports;

@@ -1,6 +1,11 @@
 //! What the tests share.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    net::TcpListener,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use libvirt_rpc::{
     Connection,
@@ -13,6 +18,18 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// The value of a future that must not hang.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(SOON, future).await.expect("it hangs")
+}
+
+/// A port nobody has: below those the kernel gives away, and each only once.
+pub(crate) fn port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let at = NEXT.fetch_add(1, Ordering::Relaxed) + std::process::id() * 16;
+        let port = u16::try_from(20_000 + at % 12_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A defined domain with an agent's channel.
