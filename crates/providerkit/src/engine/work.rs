@@ -57,18 +57,19 @@ async fn drive(shared: Arc<Shared>, record: Arc<Record>, running: Arc<Running>) 
         operation,
         waiting_for_node: Arc::clone(&waiting_for_node),
     };
-    let mut attempt = AbortOnDrop(tokio::spawn(attempt.run()));
-    let ended = tokio::select! {
+    // Nothing is begun that there is no time for: a deadline may have passed while nobody ran.
+    let mut attempt = (!budget.is_zero()).then(|| AbortOnDrop(tokio::spawn(attempt.run())));
+    let end = tokio::select! {
         biased;
         // What runs is in the store: the next start drives it on.
         () = shared.stop.cancelled() => None,
-        joined = &mut attempt.0 => Some((joined.unwrap_or_else(|panic| Err(format!("the backend failed: {panic}"))), false)),
+        outcome = ended(&mut attempt) => Some((outcome, false)),
         () = tokio::time::sleep_until(begun + budget) => {
             Some((Err(timed_out(&shared, &running, waiting_for_node.load(Ordering::Relaxed))), true))
         }
     };
     metrics::gauge!(crate::metric::TRANSITIONS_IN_FLIGHT, "transition" => transition).decrement(1);
-    let Some((outcome, late)) = ended else { return };
+    let Some((outcome, late)) = end else { return };
     let label = match (&outcome, late) {
         (Ok(_), _) => "ok",
         (Err(_), true) => "timeout",
@@ -80,11 +81,21 @@ async fn drive(shared: Arc<Shared>, record: Arc<Record>, running: Arc<Running>) 
     metrics::counter!(crate::metric::TRANSITIONS, "transition" => transition, "outcome" => label).increment(1);
     let took = SystemTime::now().duration_since(running.accepted).unwrap_or_default();
     metrics::histogram!(crate::metric::TRANSITION_DURATION, "transition" => transition).record(took.as_secs_f64());
-    if late {
+    if let Some(mut attempt) = attempt.filter(|_| late) {
         cancellation.cancel();
         wind_down(&shared, &record, &running, &mut attempt).await;
     }
     recycle::spawn(&shared, &record);
+}
+
+/// How an attempt ended; never, if there is none.
+async fn ended(attempt: &mut Option<AbortOnDrop>) -> Outcome {
+    match attempt {
+        Some(attempt) => (&mut attempt.0)
+            .await
+            .unwrap_or_else(|panic| Err(format!("the backend failed: {panic}"))),
+        None => std::future::pending().await,
+    }
 }
 
 fn timed_out(shared: &Shared, running: &Running, waiting_for_node: bool) -> String {

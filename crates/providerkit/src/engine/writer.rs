@@ -249,12 +249,6 @@ impl Writer {
         &mut self,
         job: impl FnOnce(&mut dyn Store) -> Result<(), store::Error> + Send + 'static,
     ) -> Result<(), store::Error> {
-        let gone = || {
-            store::Error::new(
-                store::ErrorKind::Io,
-                "the store is gone after a panic; restart the provider",
-            )
-        };
         let Some(mut store) = self.store.take() else {
             return Err(gone());
         };
@@ -330,7 +324,7 @@ impl Writer {
         let result = match self.store.take() {
             Some(store) => tokio::task::spawn_blocking(move || store.close())
                 .await
-                .unwrap_or(Ok(())),
+                .unwrap_or_else(|panic| Err(gone().with_source(panic))),
             None => Ok(()),
         };
         let mut result = Some(result);
@@ -340,6 +334,13 @@ impl Writer {
             }
         }
     }
+}
+
+fn gone() -> store::Error {
+    store::Error::new(
+        store::ErrorKind::Io,
+        "the store is gone after a panic; restart the provider",
+    )
 }
 
 /// Never, without a time.

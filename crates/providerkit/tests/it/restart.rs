@@ -1,6 +1,9 @@
 //! What a restart finds (contract §6).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bigfleet_proto::MachineState::{
     self, Configured, Configuring, Creating, Deleting, Draining, Failed, Idle, Speculative,
@@ -96,25 +99,30 @@ async fn told_to_fail_a_restart_fails_what_it_finds_before_anybody_looks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_that_passed_while_nobody_ran_ends_the_transition() {
+async fn a_deadline_that_passed_while_nobody_ran_ends_the_transition_without_beginning_it_again() {
     let store = Memory::default();
     let backend = Arc::new(Scripted::new(1));
     backend.act(Step::Do(Transition::Create), Act::Never);
     let mut short = options();
     short.timeouts.create = Duration::from_millis(1);
     let p = Provider::start_with(short.clone(), store.clone(), Arc::clone(&backend)).await;
-    // Real time passes for the stored deadline; the engine's own timer is virtual.
     p.create("m-0", None).await.unwrap();
-    backend.wait_asked(Step::Do(Transition::Create), 1).await;
+    let deadline = SystemTime::now() + Duration::from_millis(2);
+    // Dropped before its own, virtual deadline can end it.
     p.stop().await;
-    std::thread::yield_now();
-    let p = Provider::start_with(short, store, backend).await;
+    let asked = backend.asked(Step::Do(Transition::Create)).len();
+    // Stored deadlines are of the real clock, which virtual time does not move.
+    while SystemTime::now() < deadline {
+        std::thread::yield_now();
+    }
+    let p = Provider::start_with(short, store, Arc::clone(&backend)).await;
     assert!(
         p.reach("m-0", Failed)
             .await
             .last_error
             .contains("Create did not end within")
     );
+    assert_eq!(backend.asked(Step::Do(Transition::Create)).len(), asked);
 }
 
 #[tokio::test(start_paused = true)]
