@@ -59,7 +59,7 @@ pub(crate) fn find(uri: &Uri) -> Result<Option<Credentials>, uri::Error> {
     for path in candidates {
         match std::fs::read_to_string(&path) {
             Ok(text) => return Ok(look_up(&text, uri.host().unwrap_or("localhost"))),
-            // As libvirt does: a file nobody named counts only where it can be read.
+            // A file nobody named counts only where it can be read.
             Err(error)
                 if !is_named && [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied].contains(&error.kind()) => {}
             Err(error) => {
