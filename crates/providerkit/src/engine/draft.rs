@@ -91,12 +91,13 @@ impl<'view> Draft<'view> {
     }
 
     pub(crate) fn advance(&mut self, machine: &MachineId, shard: &ShardId, mark: Mark) {
+        let shard = self.view.shards.share(shard);
         if let Some(record) = self.machine(machine) {
             let mut record = Record::clone(record);
-            record.marks.advance(shard, mark);
+            record.marks.advance(&shard, mark);
             self.put(record);
         }
-        self.marks.insert((machine.clone(), shard.clone()), mark);
+        self.marks.insert((machine.clone(), shard), mark);
     }
 
     /// The shared form of a profile.
@@ -225,6 +226,9 @@ impl<'view> Draft<'view> {
             ..Effects::default()
         };
         for ((machine, shard), mark) in self.marks {
+            if !effects.shards.contains(&shard) {
+                effects.shards.insert(shard.clone());
+            }
             changes.push(Change::Mark {
                 machine: machine.clone(),
                 shard: shard.clone(),

@@ -1,7 +1,7 @@
 //! What is true now, for all who read: committed and published.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     num::NonZeroUsize,
     sync::Arc,
 };
@@ -37,6 +37,7 @@ pub(crate) struct Effects {
     pub(crate) machines: Vec<(MachineId, Option<Published>)>,
     pub(crate) ghosts: Vec<(MachineId, ShardId, Mark)>,
     pub(crate) adopted_ghosts: Vec<(MachineId, ShardId)>,
+    pub(crate) shards: HashSet<ShardId>,
     pub(crate) shapes: Vec<Arc<Shape>>,
     pub(crate) forgotten_shapes: Vec<u64>,
     pub(crate) head: u64,
@@ -55,6 +56,25 @@ pub(crate) struct View {
     pub(crate) history: History,
     pub(crate) tally: Tally,
     pub(crate) shapes: Shapes,
+    pub(crate) shards: Shards,
+}
+
+/// Names of shards that marks share. Few shards mark many machines; callers may invent more, which are not shared.
+#[derive(Debug, Default)]
+pub(crate) struct Shards(HashSet<ShardId>);
+
+impl Shards {
+    const SHARED: usize = 1024;
+
+    pub(crate) fn share(&self, shard: &ShardId) -> ShardId {
+        self.0.get(shard).unwrap_or(shard).clone()
+    }
+
+    fn learn(&mut self, shard: &ShardId) {
+        if self.0.len() < Self::SHARED && !self.0.contains(shard) {
+            self.0.insert(shard.clone());
+        }
+    }
 }
 
 /// The profiles in use.
@@ -117,7 +137,10 @@ impl View {
             .enumerate()
             .map(|(at, record)| (record.machine.id.clone(), at))
             .collect();
+        let mut shards = Shards::default();
         for (machine, shard, mark) in snapshot.marks {
+            shards.learn(&shard);
+            let shard = shards.share(&shard);
             match places.get(&machine).and_then(|at| records.get_mut(*at)) {
                 Some(record) => record.marks.advance(&shard, mark),
                 None => {
@@ -136,6 +159,7 @@ impl View {
             history: History::new(snapshot.boots),
             tally: Tally::new(),
             shapes: Shapes::default(),
+            shards,
         };
         view.listing.fill(
             records
@@ -154,6 +178,9 @@ impl View {
     pub(crate) fn publish(&mut self, effects: Effects) -> Vec<(MachineId, ShardId)> {
         self.head = effects.head;
         self.next_ordinal = effects.next_ordinal;
+        for shard in &effects.shards {
+            self.shards.learn(shard);
+        }
         for shape in &effects.shapes {
             self.shapes.insert(shape);
         }
