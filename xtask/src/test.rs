@@ -48,7 +48,8 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn nextest(counts: &mut Counts) -> Result<()> {
-    let report = workspace::target().join("nextest/default/junit.xml");
+    // Beside the workspace, whatever CARGO_TARGET_DIR says: nextest keeps its store there.
+    let report = workspace::root().join("target/nextest/default/junit.xml");
     drop(fs::remove_file(&report));
     let outcome = process::run(&mut process::cargo(["nextest", "run", "--workspace"]));
     if let Ok(text) = fs::read_to_string(&report) {
