@@ -34,6 +34,8 @@ fn holds(bytes: &[u8], text: &str) -> bool {
 /// The files that hold the secret now.
 fn holders(directory: &Path) -> Vec<PathBuf> {
     let mut files = files(directory);
+    // The log before the file it is copied into: read the other way round, a copy in between would hide from both.
+    files.sort_by(|a, b| b.cmp(a));
     files.retain(|path| fs::read(path).is_ok_and(|bytes| holds(&bytes, MARKER)));
     files
 }

@@ -124,11 +124,12 @@ async fn a_second_process_is_told_who_has_the_file() {
 
 /// Whether any of the state's files holds these bytes.
 fn stored(folder: &Path, bytes: &[u8]) -> bool {
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|file| fs::read(file.unwrap().path()).unwrap());
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    // The log before the file it is copied into: read the other way round, a copy in between would hide from both.
+    files.sort_by(|a, b| b.cmp(a));
     files
         .into_iter()
+        .map(|path| fs::read(path).unwrap())
         .any(|content| content.windows(bytes.len()).any(|window| window == bytes))
 }
 
