@@ -1,0 +1,41 @@
+//! `run` and `mutants`.
+
+use std::{process::ExitCode, sync::Arc};
+
+use conformance::{Report, Verdict};
+
+use super::{Mutants, Run, progress::Progress};
+
+pub(super) async fn run(run: Run) -> anyhow::Result<ExitCode> {
+    let options = run.options()?;
+    let progress = Arc::new(Progress::new(run.quiet));
+    let listener = Arc::clone(&progress);
+    let report = tokio::select! {
+        report = conformance::run(options, move |event| listener.take(&event)) => report?,
+        _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted; nothing was written"),
+    };
+    progress.finish(&report);
+    if let Some(out) = &run.out {
+        report.write(out)?;
+        progress.say(&format!("reports in {}", out.display()));
+    }
+    Ok(exit_code(&report))
+}
+
+/// A filtered run cannot certify, but can say that what it ran was kept.
+fn exit_code(report: &Report) -> ExitCode {
+    let good = report.verdict == Verdict::Certified || report.filtered && report.all_run_passed();
+    ExitCode::from(u8::from(!good))
+}
+
+pub(super) async fn mutants(mutants: Mutants) -> anyhow::Result<ExitCode> {
+    let progress = Arc::new(Progress::new(false));
+    let listener = Arc::clone(&progress);
+    let table = tokio::select! {
+        table = conformance::mutants::run(mutants.only.as_deref(), mutants.jobs, move |line| listener.say(line)) => table?,
+        _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted; nothing was written"),
+    };
+    table.write(&mutants.out)?;
+    progress.say(&format!("{}\ntable in {}", table.summary(), mutants.out.display()));
+    Ok(ExitCode::from(u8::from(!table.holds())))
+}

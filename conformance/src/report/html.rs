@@ -1,0 +1,7 @@
+//! `report.html`.
+
+use super::Report;
+
+pub(super) fn render(report: &Report) -> String {
+    format!("{}", report.verdict)
+}
