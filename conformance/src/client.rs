@@ -25,6 +25,8 @@ use crate::{
 
 /// What the shard's own client allows, both ways (contract §1.4).
 const MESSAGE_LIMIT: usize = 256 << 20;
+/// Large lists must not wait for our acknowledgements: many calls share a connection.
+const WINDOW: u32 = 16 << 20;
 
 /// What a mutating call is answered.
 pub(crate) type Answer = Result<TransitionAck, Status>;
@@ -59,7 +61,10 @@ pub(crate) struct Client {
 /// # Errors
 /// What is no address.
 pub(crate) fn channel(address: &str) -> Result<Channel, tonic::transport::Error> {
-    Ok(Endpoint::from_shared(format!("http://{address}"))?.connect_lazy())
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))?
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW);
+    Ok(endpoint.connect_lazy())
 }
 
 impl Client {

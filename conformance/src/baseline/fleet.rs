@@ -63,7 +63,8 @@ pub(super) const ALL: &[Behaviour] = &[
             "revision empty, or another after Create -> IDLE (within 5 s)",
         ],
         |cx| Box::pin(list_revision_advances(cx)),
-    ),
+    )
+    .alone(),
     test(
         "TestConformance_MetadataEchoedOnGetAndList",
         [

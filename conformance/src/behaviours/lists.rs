@@ -30,6 +30,7 @@ pub(super) const ALL: &[Behaviour] = &[
         ],
         |cx| Box::pin(b901(cx)),
     )
+    .alone()
     .machines(2),
     Behaviour::new(
         "B902",
@@ -52,6 +53,7 @@ pub(super) const ALL: &[Behaviour] = &[
         ],
         |cx| Box::pin(b903(cx)),
     )
+    .alone()
     .needs(Capability::SinceRevision),
     Behaviour::new(
         "B904",
@@ -76,6 +78,7 @@ pub(super) const ALL: &[Behaviour] = &[
         ],
         |cx| Box::pin(b905(cx)),
     )
+    .alone()
     .machines(4)
     .needs(Capability::SinceRevision),
     Behaviour::new(
