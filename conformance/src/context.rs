@@ -23,6 +23,7 @@ use crate::{
     mapping::Fault,
     outcome::Stop,
     random::Random,
+    walk::Patience,
 };
 
 /// What a check has to work with: calls are made on it.
@@ -177,6 +178,25 @@ impl Context {
         self.can_start(start)?
             .spawn(start)
             .map_err(|error| Stop::failed("the provider to start", error.to_string()))
+    }
+
+    /// The process ends with an error, and never answers a call before that.
+    pub(crate) async fn refuses_to_start(&self, provider: &Provider, expected: &str) -> Outcome {
+        let client = self.client_of(provider)?;
+        let patience = Patience::new(expected, self.session().limit(Duration::from_secs(20)));
+        while !provider.has_ended() {
+            // One that only listens keeps a call waiting until it ends.
+            let call = client.try_list(bigfleet_proto::ListFilter::default());
+            let answered = tokio::time::timeout(Duration::from_millis(200), call).await;
+            if answered.is_ok_and(|answer| answer.is_ok()) {
+                return Err(Stop::failed(expected, "it answers calls"));
+            }
+            patience.more("it runs on").await?;
+        }
+        if provider.ended_well() {
+            return Err(Stop::failed(expected, "it ended without an error"));
+        }
+        Ok(())
     }
 
     /// A connection to a provider of its own.

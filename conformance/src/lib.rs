@@ -55,7 +55,7 @@ pub use latency::Histogram;
 pub use mapping::{Claims, Fault, Flags, Mapping};
 pub use options::{Options, Source};
 pub use outcome::Failure;
-pub(crate) use outcome::{Outcome, Stop};
+pub(crate) use outcome::Outcome;
 pub use report::{Report, Row, Status, Verdict};
 pub use run::{Event, run};
 pub use trace::Line;

@@ -235,16 +235,30 @@ pub(crate) fn bound(machine: &Machine, binding: &Binding) -> Outcome {
     Ok(())
 }
 
-/// Waits until something is so; what is given back otherwise says what was seen last.
-pub(crate) async fn eventually(
-    expected: &str,
+/// A wait that ends.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    expected: String,
+    began: Instant,
     limit: Duration,
-    mut look: impl AsyncFnMut() -> Result<(), String>,
-) -> Outcome {
-    let began = Instant::now();
-    while let Err(seen) = look().await {
-        ensure!(began.elapsed() < limit, format!("{expected} within {limit:?}"), seen);
-        sleep(POLL).await;
+}
+
+impl Patience {
+    pub(crate) fn new(expected: impl Into<String>, limit: Duration) -> Self {
+        Self {
+            expected: expected.into(),
+            began: Instant::now(),
+            limit,
+        }
     }
-    Ok(())
+
+    /// Waits a little more, or says what was seen last.
+    pub(crate) async fn more(&self, seen: impl Into<String>) -> Outcome {
+        if self.began.elapsed() >= self.limit {
+            let expected = format!("{} within {:?}", self.expected, self.limit);
+            return Err(Stop::failed(expected, seen));
+        }
+        sleep(POLL).await;
+        Ok(())
+    }
 }

@@ -196,7 +196,7 @@ async fn b803(cx: &Context) -> Outcome {
 }
 
 /// The number a quantity stands for, as the registered parser reads it (trap 10).
-fn quantity(text: &str) -> Option<f64> {
+pub(crate) fn quantity(text: &str) -> Option<f64> {
     let suffixes = [
         ("Gi", 1024.0 * 1024.0 * 1024.0),
         ("Mi", 1024.0 * 1024.0),

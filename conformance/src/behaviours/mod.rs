@@ -16,7 +16,7 @@ mod transitions;
 
 use crate::behaviour::Behaviour;
 
-pub(crate) use fields::sound;
+pub(crate) use fields::{quantity, sound};
 
 pub(crate) fn all() -> Vec<Behaviour> {
     [
