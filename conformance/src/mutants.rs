@@ -1,49 +1,241 @@
-//! The harness against itself.
+//! The harness against itself: every behaviour must fail on some mutant of the [`reference`](crate::reference()), and all
+//! must pass on the reference itself.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
-use crate::Error;
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use crate::{
+    behaviour::{Behaviour, Lane},
+    error::Error,
+    options::{Options, Source},
+    reference::{MUTANTS, Mutant, Place},
+    registry,
+    report::Status,
+    run::run as check,
+};
+
+const PLACES: [Place; 4] = [Place::Wire, Place::Process, Place::Fault, Place::Scale];
 
 /// What caught which mutants.
 #[derive(Debug)]
-pub struct Table;
-
-/// Runs them.
-///
-/// # Errors
-/// None.
-pub async fn run(
-    _only: Option<&str>,
-    _jobs: usize,
-    _say: impl Fn(&str) + Send + Sync + 'static,
-) -> Result<Table, Error> {
-    Ok(Table)
+#[non_exhaustive]
+pub struct Table {
+    /// By mutant, what failed.
+    pub caught: BTreeMap<&'static str, BTreeSet<String>>,
+    /// What failed or was not checked on the reference itself, and why; nothing is what should be here.
+    pub wrong: Vec<(String, String)>,
 }
 
-/// Which mutants a behaviour is there to catch.
-#[must_use]
-pub fn caught_by(_id: &str) -> Option<Vec<&'static str>> {
-    None
+/// How behaviours are run against the reference or a mutant of it.
+///
+/// # Errors
+/// Profiles that do not exist, which none of these is.
+pub fn options(program: &Path, mutant: Option<&str>, place: Place) -> Result<Options, Error> {
+    let program = program.display().to_string();
+    let mut words = vec![program.as_str(), "reference"];
+    words.extend(mutant.into_iter().flat_map(|name| ["--mutant", name]));
+    let command = shlex::try_join(words)
+        .map_err(|source| Error::because(format!("`{program}` cannot be part of a command line"), source))?;
+    let (profiles, lanes, factor): (_, &[Lane], f64) = match place {
+        Place::Wire => ("core,cloud,spot,extension", &[Lane::Core], 0.3),
+        Place::Process => ("durable,extension", &[Lane::Durable, Lane::Own], 0.3),
+        // Its limits are above the 2 s that transitions may take there.
+        Place::Fault => ("fault", &[Lane::Fault], 1.0),
+        Place::Scale => ("scale", &[Lane::Scale], 0.3),
+    };
+    let mut options = Options::new(Source::Command(command.clone())).profiles(profiles)?;
+    options.mapping.fault.command = Some(command);
+    options.mapping.timeout_factor = Some(factor);
+    options.lanes = Some(lanes.to_vec());
+    options.skip_baseline = place != Place::Wire;
+    options.scale_seed = 1500;
+    options.soak = Duration::from_millis(1500);
+    Ok(options)
+}
+
+/// Runs all of them, or those whose name contains a text; `program` is this harness's own binary.
+///
+/// # Errors
+/// A reference that cannot be started.
+pub async fn run(
+    program: &Path,
+    only: Option<&str>,
+    jobs: usize,
+    say: impl Fn(&str) + Send + Sync + 'static,
+) -> Result<Table, Error> {
+    let mut table = Table {
+        caught: BTreeMap::new(),
+        wrong: Vec::new(),
+    };
+    for place in PLACES {
+        let report = check(options(program, None, place)?, |_| {}).await?;
+        for row in report.rows {
+            let reason = row.failure.map(|failure| failure.to_string()).or(row.reason);
+            match row.status {
+                Status::Failed | Status::Skipped => table.wrong.push((row.id, reason.unwrap_or_default())),
+                _ => {}
+            }
+        }
+        say(&format!(
+            "the reference itself, {place:?}: {} wrong so far",
+            table.wrong.len()
+        ));
+    }
+    let (limit, say) = (Arc::new(Semaphore::new(jobs.max(1))), Arc::new(say));
+    let mut tasks = JoinSet::new();
+    for mutant in MUTANTS {
+        if only.is_some_and(|only| !mutant.name.contains(only)) {
+            continue;
+        }
+        let (limit, say) = (Arc::clone(&limit), Arc::clone(&say));
+        let options = options(program, Some(mutant.name), mutant.place)?;
+        tasks.spawn(async move {
+            let _permit = limit.acquire().await.ok();
+            let caught = against(mutant, options).await?;
+            let by: Vec<&str> = caught.iter().map(String::as_str).collect();
+            say(&format!(
+                "{:<28} caught by {}",
+                mutant.name,
+                if by.is_empty() { "NOTHING".into() } else { by.join(" ") }
+            ));
+            Ok::<_, Error>((mutant.name, caught))
+        });
+    }
+    for result in tasks.join_all().await {
+        let (name, caught) = result?;
+        table.caught.insert(name, caught);
+    }
+    Ok(table)
+}
+
+async fn against(_: &Mutant, options: Options) -> Result<BTreeSet<String>, Error> {
+    let report = check(options, |_| {}).await?;
+    let failed = report.rows.into_iter().filter(|row| row.status == Status::Failed);
+    Ok(failed.map(|row| row.id).collect())
 }
 
 impl Table {
-    /// Writes it.
+    /// Behaviours that no mutant fails.
+    #[must_use]
+    pub fn idle(&self) -> Vec<Behaviour> {
+        let caught: BTreeSet<&String> = self.caught.values().flatten().collect();
+        let all = registry::all().into_iter();
+        all.filter(|behaviour| !caught.contains(&behaviour.id.to_owned()))
+            .collect()
+    }
+
+    /// Mutants that nothing catches.
+    #[must_use]
+    pub fn escaped(&self) -> Vec<&'static str> {
+        let mut escaped = Vec::new();
+        for (name, caught) in &self.caught {
+            if caught.is_empty() {
+                escaped.push(*name);
+            }
+        }
+        escaped
+    }
+
+    /// Whether the reference passed and no mutant escaped.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.wrong.is_empty() && self.escaped().is_empty()
+    }
+
+    /// In a few lines.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let idle: Vec<&str> = self.idle().iter().map(|behaviour| behaviour.id).collect();
+        format!(
+            "{} mutants, {} escaped {:?}\n{} behaviours, {} failed by no mutant {idle:?}\nwrong on the reference: {:?}",
+            self.caught.len(),
+            self.escaped().len(),
+            self.escaped(),
+            registry::all().len(),
+            idle.len(),
+            self.wrong
+        )
+    }
+
+    /// Writes it as Markdown.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn write(&self, _path: &Path) -> Result<(), Error> {
-        Ok(())
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        std::fs::write(path, self.markdown())
+            .map_err(|source| Error::because(format!("`{}` cannot be written", path.display()), source))
     }
 
-    /// In a line.
-    #[must_use]
-    pub fn summary(&self) -> String {
-        String::new()
+    fn markdown(&self) -> String {
+        let registry = registry::all();
+        let mut out = format!(
+            "# What the conformance harness catches\n\nGenerated by `bigfleet-conformance mutants`; do not edit. Each \
+             mutant is the reference provider (`bigfleet-conformance reference`) with one rule broken. The reference \
+             itself passes all {} behaviours{}.\n\n{} mutants; {} caught by nothing. {} behaviours fail on no mutant.\n\n",
+            registry.len(),
+            if self.wrong.is_empty() {
+                ""
+            } else {
+                ", but for those below"
+            },
+            self.caught.len(),
+            self.escaped().len(),
+            self.idle().len()
+        );
+        let mut add = |line: String| {
+            // invariant: writing to a String cannot fail.
+            writeln!(out, "{line}").unwrap_or_default();
+        };
+        if !self.wrong.is_empty() {
+            add("## Wrong on the reference\n".into());
+            for (id, why) in &self.wrong {
+                add(format!("- {id}: {why}"));
+            }
+            add(String::new());
+        }
+        add("## Mutants\n\n| mutant | what it does wrong | caught by |\n|---|---|---|".into());
+        for mutant in MUTANTS {
+            let Some(caught) = self.caught.get(mutant.name) else {
+                continue;
+            };
+            let by: Vec<&str> = caught.iter().map(|id| short(id)).collect();
+            let by = if by.is_empty() {
+                "**nothing**".into()
+            } else {
+                by.join(" ")
+            };
+            add(format!("| `{}` | {} | {by} |", mutant.name, mutant.what));
+        }
+        add("\n## Behaviours\n\n| behaviour | promise | mutants that fail it |\n|---|---|---|".into());
+        for behaviour in registry {
+            let mut mutants: Vec<&str> = Vec::new();
+            for (name, caught) in &self.caught {
+                if caught.contains(behaviour.id) {
+                    mutants.push(name);
+                }
+            }
+            let by = if mutants.is_empty() {
+                "**none**".into()
+            } else {
+                mutants.join(", ")
+            };
+            add(format!(
+                "| {} | {} | {by} |",
+                short(behaviour.id),
+                behaviour.title.replace('|', "\\|")
+            ));
+        }
+        out
     }
+}
 
-    /// Whether every behaviour caught a mutant.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        true
-    }
+fn short(id: &str) -> &str {
+    id.strip_prefix("TestConformance_").unwrap_or(id)
 }

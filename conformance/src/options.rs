@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    behaviour::{Behaviour, Profile},
+    behaviour::{Behaviour, Lane, Profile},
     error::Error,
     mapping::Mapping,
 };
@@ -30,6 +30,8 @@ pub struct Options {
     pub profiles: Vec<Profile>,
     /// Ids, with `*` for anything, or areas' two letters, parted by commas: nothing else is run.
     pub filter: Option<String>,
+    /// Nothing of other lanes is run.
+    pub lanes: Option<Vec<Lane>>,
     /// Whether the upstream baseline is left out.
     pub skip_baseline: bool,
     /// What all made-up arguments come from.
@@ -65,6 +67,7 @@ impl Options {
             name,
             profiles: vec![Profile::Core],
             filter: None,
+            lanes: None,
             skip_baseline: false,
             seed: 1,
             jobs: 48,
@@ -126,6 +129,13 @@ impl Options {
     }
 
     pub(crate) fn lets_through(&self, behaviour: &Behaviour) -> bool {
+        if self
+            .lanes
+            .as_ref()
+            .is_some_and(|lanes| !lanes.contains(&behaviour.lane))
+        {
+            return false;
+        }
         let Some(filter) = &self.filter else {
             return true;
         };

@@ -140,7 +140,7 @@ impl Shared {
             } else if self.options.lets_through(&behaviour) {
                 lanes.entry(behaviour.lane).or_default().push(behaviour);
             } else {
-                rows.push(Row::not_run(&behaviour, "left out by the filter"));
+                rows.push(Row::not_run(&behaviour, "left out by a filter"));
             }
         }
         let planned = lanes.values().map(Vec::len).sum();

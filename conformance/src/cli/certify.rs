@@ -31,11 +31,18 @@ fn exit_code(report: &Report) -> ExitCode {
 pub(super) async fn mutants(mutants: Mutants) -> anyhow::Result<ExitCode> {
     let progress = Arc::new(Progress::new(false));
     let listener = Arc::clone(&progress);
+    let program = std::env::current_exe()?;
+    let run = conformance::mutants::run(&program, mutants.only.as_deref(), mutants.jobs, move |line| {
+        listener.say(line)
+    });
     let table = tokio::select! {
-        table = conformance::mutants::run(mutants.only.as_deref(), mutants.jobs, move |line| listener.say(line)) => table?,
+        table = run => table?,
         _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted; nothing was written"),
     };
-    table.write(&mutants.out)?;
-    progress.say(&format!("{}\ntable in {}", table.summary(), mutants.out.display()));
+    progress.say(&table.summary());
+    if mutants.only.is_none() {
+        table.write(&mutants.out)?;
+        progress.say(&format!("table in {}", mutants.out.display()));
+    }
     Ok(ExitCode::from(u8::from(!table.holds())))
 }

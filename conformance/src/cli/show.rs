@@ -58,8 +58,5 @@ pub(super) fn explain(id: &str) -> anyhow::Result<ExitCode> {
         say(&format!("  needs     {needed}"));
     }
     say(&format!("  lane      {}", behaviour.lane));
-    if let Some(mutants) = conformance::mutants::caught_by(behaviour.id) {
-        say(&format!("  mutants   {}", mutants.join(", ")));
-    }
     Ok(ExitCode::SUCCESS)
 }

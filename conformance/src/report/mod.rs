@@ -274,7 +274,7 @@ impl Report {
             profiles: options.profiles.clone(),
             timestamp: OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default(),
             seed: options.seed,
-            filtered: options.filter.is_some(),
+            filtered: options.filter.is_some() || options.lanes.is_some(),
             environment,
             verdict: judge(&rows),
             rows,
