@@ -23,7 +23,7 @@ async fn main() -> ExitCode {
             };
         }
     };
-    match arguments.execute().await {
+    match Box::pin(arguments.execute()).await {
         Ok(code) => code,
         Err(error) => {
             cli::complain(&error);

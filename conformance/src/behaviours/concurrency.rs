@@ -126,7 +126,7 @@ async fn b401(cx: &Context) -> Outcome {
 
 async fn b402(cx: &Context) -> Outcome {
     let (id, binding) = (cx.idle().await?, Binding::to("race").with("k", "v"));
-    let answers = configures(&[cx.client.clone()], &id, &binding).await;
+    let answers = configures(std::slice::from_ref(&cx.client), &id, &binding).await;
     single_operation(&answers, "16 parallel Configures")?;
     bound(&cx.reach(&id, S::Configured).await?, &binding)
 }
@@ -177,7 +177,7 @@ async fn b407(cx: &Context) -> Outcome {
 
 async fn b408(cx: &Context) -> Outcome {
     let (id, binding) = (cx.idle().await?, Binding::to("race").with("k", "v"));
-    let answers = configures(&[cx.client.clone()], &id, &binding).await;
+    let answers = configures(std::slice::from_ref(&cx.client), &id, &binding).await;
     single_operation(&answers, "16 parallel Configures")?;
     for machine in answers.iter().flatten().filter_map(|ack| ack.machine.as_ref()) {
         let state = machine.state();

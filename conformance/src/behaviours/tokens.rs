@@ -160,7 +160,7 @@ async fn b312(cx: &Context) -> Outcome {
     let (id, shard, mut random) = (cx.machine()?, cx.shard(), cx.random());
     let mut mark: Option<(i64, i64)> = None;
     for _ in 0..200 {
-        let (epoch, sequence) = mark.unwrap_or((random.within(0, 3), random.within(0, 3)));
+        let (epoch, sequence) = mark.unwrap_or_else(|| (random.within(0, 3), random.within(0, 3)));
         let at = (
             (epoch + random.within(-1, 2)).max(0),
             (sequence + random.within(-3, 4)).max(0),

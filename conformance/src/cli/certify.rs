@@ -33,7 +33,7 @@ pub(super) async fn mutants(mutants: Mutants) -> anyhow::Result<ExitCode> {
     let listener = Arc::clone(&progress);
     let program = std::env::current_exe()?;
     let run = conformance::mutants::run(&program, mutants.only.as_deref(), mutants.jobs, move |line| {
-        listener.say(line)
+        listener.say(line);
     });
     let table = tokio::select! {
         table = run => table?,

@@ -109,7 +109,7 @@ async fn walk(client: &Client, count: usize, churn: &Churn) -> Outcome<Option<(B
         );
         let ended = list.machines.is_empty() || list.revision == cursor;
         // Heads move while machines do, so that a page of only what has moved is the head's style as well.
-        if number == 1 && list.machines.iter().all(|machine| seen.contains_key(&machine.id)) || ended && number == 1 {
+        if number == 1 && (ended || list.machines.iter().all(|machine| seen.contains_key(&machine.id))) {
             return Ok(None);
         }
         cursor = list.revision;

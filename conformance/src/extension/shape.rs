@@ -113,7 +113,7 @@ pub(super) fn invariant(machine: &Machine) -> Outcome {
     let hosted = !matches!(state, S::Speculative | S::Creating);
     let is_bound = matches!(state, S::Configuring | S::Configured | S::Draining);
     let fits = host_of(machine).is_some() == hosted
-        && !machine.cluster.is_empty() == is_bound
+        && machine.cluster.is_empty() != is_bound
         && (is_bound || machine.shard_metadata.is_empty())
         && machine.last_error.is_empty();
     let expected = format!(

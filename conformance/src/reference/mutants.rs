@@ -145,10 +145,7 @@ pub const MUTANTS: &[Mutant] = &[
     // Metadata.
     wire("metadata-cut-at-nul", "metadata values end at NUL"),
     wire("metadata-drops-empty", "empty metadata values are dropped"),
-    wire(
-        "metadata-drops-unknown",
-        "only keys of bigfleet.lucy.sh are kept, where there are any others",
-    ),
+    wire("metadata-drops-unknown", "keys of `nobody/` are dropped"),
     wire("metadata-late", "metadata is set when a Configure ends"),
     wire(
         "metadata-merged",

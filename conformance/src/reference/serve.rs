@@ -178,7 +178,7 @@ async fn unrest(shared: Arc<Shared>) {
                 world.touch(&id);
             }
         } else if shared.rules.breaks("persist-late") {
-            if number % 8 == 0 {
+            if number.is_multiple_of(8) {
                 shared.save(&shared.world()).ok();
             }
         } else {

@@ -297,11 +297,7 @@ fn noted(
             }
         }
         "metadata-drops-empty" => kept.retain(|_, value| !value.is_empty()),
-        "metadata-drops-unknown" => {
-            if kept.keys().any(|key| key.starts_with("nobody/")) {
-                kept.retain(|key, _| key.starts_with("bigfleet.lucy.sh/"));
-            }
-        }
+        "metadata-drops-unknown" => kept.retain(|key, _| !key.starts_with("nobody/")),
         "metadata-merged" => {
             kept.clone_from(before);
             kept.extend(given.clone());

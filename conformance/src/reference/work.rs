@@ -137,7 +137,7 @@ fn settle(shared: &Shared, world: &mut World, call: &Call) {
             if rules.breaks("fence-forgets-deleted") {
                 world.marks.retain(|(_, machine), _| *machine != call.id);
             }
-            if rules.breaks("delete-forgets") && world.deletions % 3 == 0 {
+            if rules.breaks("delete-forgets") && world.deletions.is_multiple_of(3) {
                 world.machines.remove(&call.id);
             }
         }

@@ -159,7 +159,7 @@ impl World {
             "no-instance-type" => machine.instance_type.clear(),
             "no-zone" => machine.zone.clear(),
             "scale-no-zone" if count > 1000 => machine.zone.clear(),
-            "price-nan" if number % 5 == 0 => machine.price_per_hour = f64::NAN,
+            "price-nan" if number.is_multiple_of(5) => machine.price_per_hour = f64::NAN,
             "spot-certain" => machine.interruption_probability = 0.0,
             "quantity-tebi" => machine.resources = Some(resources("1Ti")),
             "resources-empty" => machine.allocatable = Some(Resources::default()),
