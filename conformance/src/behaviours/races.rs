@@ -46,6 +46,8 @@ async fn b404(cx: &Context) -> Outcome {
     let binding = Binding::to("contested").with("k", "v");
     let id = cx.configured(&binding).await?;
     let other = cx.connection()?;
+    // Or the Drain would come as late as its connection.
+    other.get(&id).await?;
     let (token, other_token) = (free(), free());
     let (configure, drain) = tokio::join!(cx.configure(&id, &binding, &token), other.drain(&id, 0, &other_token));
     not_fenced(&configure, "the racing Configure")?;

@@ -22,6 +22,7 @@ use crate::{
     launch::{Provider, Start},
     outcome::{Stop, ensure, ensure_eq},
     random::Random,
+    walk::AWAIT,
 };
 
 const HOW: &str = "4 callers lead 3 machines each through random lives with rising tokens; SIGKILL after a random 50 to \
@@ -205,7 +206,8 @@ impl Caller {
             call.operation = Some(operation_id);
         }
         // Some are left under way when the kill comes.
-        for _ in 0..200 {
+        let end = Instant::now() + self.client.session.limit(AWAIT);
+        while Instant::now() < end {
             match self.client.try_get(id).await {
                 Ok(machine) if machine.state() == step.target() => {
                     entry.rests(&machine);
@@ -215,7 +217,7 @@ impl Caller {
                 Err(_) => return Ok(false),
             }
         }
-        let expected = format!("{step:?} of `{id}` to end within a second or so of load");
+        let expected = format!("{step:?} of `{id}` to end within {AWAIT:?}");
         Err(Stop::failed(expected, "it did not"))
     }
 }

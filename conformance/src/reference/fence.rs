@@ -4,7 +4,7 @@ use tonic::Status;
 
 use super::{
     Rules,
-    service::Call,
+    engine::Call,
     world::{Kind, World},
 };
 

@@ -89,10 +89,8 @@ pub(super) fn list(world: &World, filter: &ListFilter, turn: u64, rules: &Rules)
     let (machines, next) = walk(world, filter, cursor, cap, given.is_some(), rules);
     let machines = spoil(machines, world, rules);
     let mut revision = next.write(world.incarnation);
-    match rules.mutant() {
-        "revision-empty" => revision.clear(),
-        "revision-stuck" => revision = Cursor::default().write(world.incarnation),
-        _ => {}
+    if rules.breaks("revision-stuck") {
+        revision = Cursor::default().write(world.incarnation);
     }
     Ok(MachineList { machines, revision })
 }
@@ -155,6 +153,7 @@ fn shown(machine: &Machine, filter: &ListFilter, is_delta: bool, rules: &Rules) 
     let hidden = match machine.state() {
         S::Draining => rules.breaks("hidden-while-draining"),
         S::Failed => rules.breaks("failed-not-listed"),
+        S::Idle => is_delta && rules.breaks("delta-without-idle"),
         _ => false,
     };
     let any = filter.states.is_empty()
@@ -180,7 +179,7 @@ fn spoil(mut machines: Vec<Machine>, world: &World, rules: &Rules) -> Vec<Machin
         });
     }
     for machine in &mut machines {
-        super::service::spoil(machine, rules);
+        super::engine::spoil(machine, rules);
     }
     machines
 }

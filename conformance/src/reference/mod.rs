@@ -4,6 +4,7 @@
 //! machines are only simulated, and its file is written whole at every change, so that it is a provider for thousands of
 //! machines or for a loss of power only in the sense that the contract can be read in it.
 
+mod engine;
 mod fence;
 mod listing;
 mod mutants;
@@ -40,7 +41,7 @@ pub struct Flags {
     #[arg(long, value_name = "SECONDS", default_value = "30s", value_parser = seconds)]
     pub transition_timeout: Duration,
     /// How long every transition takes, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 10)]
+    #[arg(long, value_name = "MS", default_value_t = 30)]
     pub delay_ms: u64,
     /// PEM file of the server's certificate
     #[arg(long, value_name = "FILE")]
@@ -94,6 +95,7 @@ mod tests {
     #[test]
     fn every_mutant_is_asked_for_somewhere_and_every_name_is_a_mutant() {
         let sources = [
+            include_str!("engine.rs"),
             include_str!("fence.rs"),
             include_str!("listing.rs"),
             include_str!("serve.rs"),

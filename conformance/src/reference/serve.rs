@@ -31,7 +31,8 @@ use x509_parser::{extensions::GeneralName, parse_x509_certificate};
 
 use super::{
     Flags, Rules,
-    service::{Service, Shared},
+    engine::Shared,
+    service::Service,
     world::{Store, World},
 };
 use crate::error::Error;
