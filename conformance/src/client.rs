@@ -18,7 +18,7 @@ use tonic::{
 use crate::{
     Outcome,
     call::{Binding, Token, sketch, state_name},
-    latency::Latencies,
+    latency::{Heard, Latencies},
     outcome::Stop,
     trace::Trace,
 };
@@ -36,6 +36,7 @@ pub(crate) type Answer = Result<TransitionAck, Status>;
 pub(crate) struct Session {
     pub(crate) trace: Trace,
     pub(crate) latencies: Arc<Latencies>,
+    pub(crate) heard: Arc<Heard>,
     pub(crate) lane: &'static str,
     /// Multiplies every limit; windows stay as they are.
     pub(crate) factor: f64,
@@ -119,6 +120,14 @@ impl Client {
         answer
     }
 
+    /// Remembers the operation of an ack.
+    fn heard(&self, answer: Answer) -> Answer {
+        if let Ok(ack) = &answer {
+            self.session.heard.record(self.session.lane, &ack.operation_id);
+        }
+        answer
+    }
+
     pub(crate) async fn create(&self, id: &str, token: &Token) -> Answer {
         let request = CreateRequest {
             machine_id: id.into(),
@@ -127,8 +136,10 @@ impl Client {
             sequence_number: token.sequence,
         };
         let call = async |mut grpc: CapacityProviderClient<Channel>, request| grpc.create(request).await;
-        self.make("Create", format!("{id:?} {token}"), request, call, acked)
-            .await
+        let answer = self
+            .make("Create", format!("{id:?} {token}"), request, call, acked)
+            .await;
+        self.heard(answer)
     }
 
     pub(crate) async fn configure(&self, id: &str, binding: &Binding, token: &Token) -> Answer {
@@ -148,7 +159,8 @@ impl Client {
             shard_metadata: binding.metadata.clone(),
         };
         let call = async |mut grpc: CapacityProviderClient<Channel>, request| grpc.configure(request).await;
-        self.make("Configure", asked, request, call, acked).await
+        let answer = self.make("Configure", asked, request, call, acked).await;
+        self.heard(answer)
     }
 
     pub(crate) async fn drain(&self, id: &str, grace: i64, token: &Token) -> Answer {
@@ -161,7 +173,8 @@ impl Client {
         };
         let call = async |mut grpc: CapacityProviderClient<Channel>, request| grpc.drain(request).await;
         let asked = format!("{id:?} grace={grace} {token}");
-        self.make("Drain", asked, request, call, acked).await
+        let answer = self.make("Drain", asked, request, call, acked).await;
+        self.heard(answer)
     }
 
     pub(crate) async fn delete(&self, id: &str, token: &Token) -> Answer {
@@ -172,8 +185,10 @@ impl Client {
             sequence_number: token.sequence,
         };
         let call = async |mut grpc: CapacityProviderClient<Channel>, request| grpc.delete(request).await;
-        self.make("Delete", format!("{id:?} {token}"), request, call, acked)
-            .await
+        let answer = self
+            .make("Delete", format!("{id:?} {token}"), request, call, acked)
+            .await;
+        self.heard(answer)
     }
 
     pub(crate) async fn try_get(&self, id: &str) -> Result<Machine, Status> {

@@ -1,7 +1,7 @@
 //! A provider process and those who share it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -48,6 +48,8 @@ impl Abilities {
 pub(crate) struct Reboot {
     /// A connection to the new process.
     pub(crate) client: Client,
+    /// All operation ids that the lane was given before the kill.
+    pub(crate) heard: Arc<BTreeSet<String>>,
     /// The fleet right before the kill, when everybody had stopped.
     pub(crate) before: Arc<BTreeMap<String, Machine>>,
     /// The fleet right after the start.
@@ -138,6 +140,7 @@ async fn once(
         Ok((_, before)) => before,
         Err(why) => return (Some(provider), Err(why)),
     };
+    let heard = Arc::new(session.heard.of(session.lane));
     provider.kill();
     drop(provider);
     let provider = match launcher.start(start).await {
@@ -148,6 +151,7 @@ async fn once(
         Ok((client, after)) => {
             let reboot = Reboot {
                 client,
+                heard,
                 before: Arc::new(before),
                 after: Arc::new(after),
             };

@@ -1,7 +1,7 @@
-//! How long calls took.
+//! How long calls took, and which operations they began.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -17,6 +17,22 @@ const BOUNDS: [u64; 19] = [
 /// The latencies of each method of a lane.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(Mutex<BTreeMap<String, Vec<u32>>>);
+
+/// The operation ids that each lane was given.
+#[derive(Debug, Default)]
+pub(crate) struct Heard(Mutex<BTreeMap<String, BTreeSet<String>>>);
+
+impl Heard {
+    pub(crate) fn record(&self, lane: &str, operation: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(lane.to_owned()).or_default().insert(operation.to_owned());
+    }
+
+    pub(crate) fn of(&self, lane: &str) -> BTreeSet<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(lane).cloned().unwrap_or_default()
+    }
+}
 
 /// The latencies of a method.
 #[derive(Clone, Debug, Serialize)]

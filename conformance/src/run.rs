@@ -17,7 +17,7 @@ use crate::{
     error::Error,
     fleet::Fleet,
     lane::{Abilities, CALL, DURABLE_CALL, Reboots, said},
-    latency::Latencies,
+    latency::{Heard, Latencies},
     launch::{Launcher, Provider, Start},
     options::{Options, Source},
     outcome::Stop,
@@ -64,6 +64,7 @@ struct Shared {
     options: Arc<Options>,
     listener: Listener,
     latencies: Arc<Latencies>,
+    heard: Arc<Heard>,
     launcher: Option<Arc<Launcher>>,
     jobs: Arc<Semaphore>,
     scratch: PathBuf,
@@ -105,6 +106,7 @@ pub async fn run(options: Options, listener: impl Fn(Event) + Send + Sync + 'sta
     let shared = Shared {
         listener: Arc::new(listener),
         latencies: Arc::default(),
+        heard: Arc::default(),
         launcher,
         jobs: Arc::new(Semaphore::new(options.jobs.max(1))),
         scratch: folder.path().to_owned(),
@@ -290,6 +292,7 @@ impl Shared {
         Arc::new(Session {
             trace: Trace::new(),
             latencies: Arc::clone(&self.latencies),
+            heard: Arc::clone(&self.heard),
             lane: lane.name(),
             factor: self.options.factor(),
             call_limit: if lane == Lane::Durable { DURABLE_CALL } else { CALL },

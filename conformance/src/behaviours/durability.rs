@@ -71,7 +71,8 @@ pub(super) const ALL: &[Behaviour] = &[
         [
             "Operation ids are fresh after a kill",
             "an id that comes again makes one machine adopt another's host",
-            "before: three operations; after: revision not empty, a Create on a new machine has an id unlike the three",
+            "before: three operations; after: revision not empty, a Create on a new machine has an id unlike the three, and unlike all that others \
+             were given",
         ],
         |cx| Box::pin(b1005(cx)),
     )
@@ -151,14 +152,22 @@ async fn b1005(cx: &Context) -> Outcome {
     cx.reach(&id, S::Idle).await?;
     ids.push(cx.bind(&id, &Binding::to("c")).await?);
     ids.push(cx.release(&id, 0).await?);
-    let client = cx.reboot().await?.client;
+    let reboot = cx.reboot().await?;
+    let client = reboot.client;
     let revision = client.revision().await?;
     ensure!(!revision.is_empty(), "a revision", "an empty one");
     ids.push(operation(
         client.create(&fresh, &free()).await,
         "Create of a new machine",
     )?);
-    distinct(&ids, "three operations before the kill and one after")
+    distinct(&ids, "three operations before the kill and one after")?;
+    let fresh = ids.last().is_some_and(|id| !reboot.heard.contains(id));
+    ensure!(
+        fresh,
+        "an id unlike all that were given before the kill",
+        format!("{:?}", ids.last())
+    );
+    Ok(())
 }
 
 async fn b1006(cx: &Context) -> Outcome {
