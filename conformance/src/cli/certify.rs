@@ -3,6 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use conformance::{Report, Verdict};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Mutants, Run, progress::Progress};
 
@@ -12,7 +13,7 @@ pub(super) async fn run(run: Run) -> anyhow::Result<ExitCode> {
     let listener = Arc::clone(&progress);
     let report = tokio::select! {
         report = conformance::run(options, move |event| listener.take(&event)) => report?,
-        _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted; nothing was written"),
+        () = interrupted() => anyhow::bail!("interrupted; nothing was written"),
     };
     progress.finish(&report);
     if let Some(out) = &run.out {
@@ -20,6 +21,17 @@ pub(super) async fn run(run: Run) -> anyhow::Result<ExitCode> {
         progress.say(&format!("reports in {}", out.display()));
     }
     Ok(exit_code(&report))
+}
+
+/// Ctrl-C, or a request to end: the providers that were started are killed on the way out.
+async fn interrupted() {
+    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated.recv() => {}
+    }
 }
 
 /// A filtered run cannot certify, but can say that what it ran was kept.
@@ -37,7 +49,7 @@ pub(super) async fn mutants(mutants: Mutants) -> anyhow::Result<ExitCode> {
     });
     let table = tokio::select! {
         table = run => table?,
-        _ = tokio::signal::ctrl_c() => anyhow::bail!("interrupted; nothing was written"),
+        () = interrupted() => anyhow::bail!("interrupted; nothing was written"),
     };
     progress.say(&table.summary());
     if mutants.only.is_none() {

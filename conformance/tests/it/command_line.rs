@@ -101,11 +101,7 @@ fn a_target_that_runs_is_checked_and_what_needs_a_start_says_so() {
         .args(["reference", "--addr", &address])
         .spawn()
         .unwrap();
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while std::net::TcpStream::connect(&address).is_err() {
-        assert!(std::time::Instant::now() < end, "it does not listen");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_until("it listens", || std::net::TcpStream::connect(&address).is_ok());
     let output = harness(&[
         "run",
         "--target",
@@ -121,4 +117,34 @@ fn a_target_that_runs_is_checked_and_what_needs_a_start_says_so() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("pass B201") && text.contains("skip B1001"), "{text}");
     assert!(text.contains("--provider"), "{text}");
+}
+
+/// The provider is our child, and must not outlive us.
+#[test]
+fn a_harness_that_is_told_to_end_takes_its_providers_along() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let marker = folder.path().join("state-of-nobody-else").display().to_string();
+    let provider = format!("{} --state {marker}", provider(""));
+    let mut harness = Command::new(program())
+        .args(["run", "--provider", &provider, "--filter", "B108"])
+        .spawn()
+        .unwrap();
+    let lives = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+        lines.any(|line| line.contains("reference\0") && line.contains(&marker))
+    };
+    wait_until("the provider runs", lives);
+    let pid = harness.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    harness.wait().unwrap();
+    wait_until("the provider is gone", || !lives());
+}
+
+fn wait_until(what: &str, so: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !so() {
+        assert!(std::time::Instant::now() < end, "not within 20 s: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }
