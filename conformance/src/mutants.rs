@@ -47,7 +47,7 @@ pub fn options(program: &Path, mutant: Option<&str>, place: Place) -> Result<Opt
         .map_err(|source| Error::because(format!("`{program}` cannot be part of a command line"), source))?;
     let (profiles, lanes, factor): (_, &[Lane], f64) = match place {
         Place::Wire => ("core,cloud,spot,extension", &[Lane::Core], 0.3),
-        Place::Process => ("durable,extension", &[Lane::Durable, Lane::Own], 0.3),
+        Place::Process => ("durable,extension,soak", &[Lane::Durable, Lane::Own, Lane::Soak], 0.3),
         // Its limits are above the 2 s that transitions may take there.
         Place::Fault => ("fault", &[Lane::Fault], 1.0),
         Place::Scale => ("scale", &[Lane::Scale], 0.3),
@@ -57,6 +57,8 @@ pub fn options(program: &Path, mutant: Option<&str>, place: Place) -> Result<Opt
     options.mapping.timeout_factor = Some(factor);
     options.lanes = Some(lanes.to_vec());
     options.skip_baseline = place != Place::Wire;
+    // Few at a time, so that looks are close to each other.
+    (options.jobs, options.seed_count) = (8, 128);
     options.scale_seed = 1500;
     options.soak = Duration::from_millis(1500);
     Ok(options)
@@ -90,31 +92,57 @@ pub async fn run(
             table.wrong.len()
         ));
     }
-    let (limit, say) = (Arc::new(Semaphore::new(jobs.max(1))), Arc::new(say));
-    let mut tasks = JoinSet::new();
-    for mutant in MUTANTS {
-        if only.is_some_and(|only| !mutant.name.contains(only)) {
-            continue;
-        }
-        let (limit, say) = (Arc::clone(&limit), Arc::clone(&say));
-        let options = options(program, Some(mutant.name), mutant.place)?;
-        tasks.spawn(async move {
-            let _permit = limit.acquire().await.ok();
-            let caught = against(mutant, options).await?;
-            let by: Vec<&str> = caught.iter().map(String::as_str).collect();
-            say(&format!(
-                "{:<28} caught by {}",
-                mutant.name,
-                if by.is_empty() { "NOTHING".into() } else { by.join(" ") }
-            ));
-            Ok::<_, Error>((mutant.name, caught))
-        });
-    }
-    for result in tasks.join_all().await {
-        let (name, caught) = result?;
-        table.caught.insert(name, caught);
+    let say = Arc::new(say);
+    table.pass(program, only, jobs, None, &say).await?;
+    // What shows only in passing is looked for once more, with nothing else around.
+    let idle: Vec<&str> = table.idle().iter().map(|behaviour| behaviour.id).collect();
+    if only.is_none() && !idle.is_empty() {
+        say(&format!("once more, alone: {}", idle.join(" ")));
+        table.pass(program, None, jobs, Some(idle.join(",")), &say).await?;
     }
     Ok(table)
+}
+
+impl Table {
+    /// Runs behaviours against mutants, and adds what was caught.
+    async fn pass(
+        &mut self,
+        program: &Path,
+        only: Option<&str>,
+        jobs: usize,
+        filter: Option<String>,
+        say: &Arc<impl Fn(&str) + Send + Sync + 'static>,
+    ) -> Result<(), Error> {
+        let limit = Arc::new(Semaphore::new(jobs.max(1)));
+        let mut tasks = JoinSet::new();
+        for mutant in MUTANTS {
+            if only.is_some_and(|only| !mutant.name.contains(only)) {
+                continue;
+            }
+            let (limit, say) = (Arc::clone(&limit), Arc::clone(say));
+            let mut options = options(program, Some(mutant.name), mutant.place)?;
+            options.filter.clone_from(&filter);
+            if !registry::all().iter().any(|behaviour| options.selects(behaviour)) {
+                continue;
+            }
+            tasks.spawn(async move {
+                let _permit = limit.acquire().await.ok();
+                let caught = against(mutant, options).await?;
+                let by: Vec<&str> = caught.iter().map(String::as_str).collect();
+                say(&format!(
+                    "{:<28} caught by {}",
+                    mutant.name,
+                    if by.is_empty() { "NOTHING".into() } else { by.join(" ") }
+                ));
+                Ok::<_, Error>((mutant.name, caught))
+            });
+        }
+        for result in tasks.join_all().await {
+            let (name, caught) = result?;
+            self.caught.entry(name).or_default().extend(caught);
+        }
+        Ok(())
+    }
 }
 
 async fn against(_: &Mutant, options: Options) -> Result<BTreeSet<String>, Error> {
