@@ -1,5 +1,13 @@
 //! The harness against its own reference and against mutants of it, in real processes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "this is a test from its first line to its last"
+)]
+
 mod catches;
 mod command_line;
 mod replay;
