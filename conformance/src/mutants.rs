@@ -15,7 +15,7 @@ use crate::{
     behaviour::{Behaviour, Lane},
     error::Error,
     options::{Options, Source},
-    reference::{MUTANTS, Mutant, Place},
+    reference::{self, MUTANTS, Mutant, Place},
     registry,
     report::Status,
     run::run as check,
@@ -152,6 +152,30 @@ async fn against(_: &Mutant, options: Options) -> Result<BTreeSet<String>, Error
 }
 
 impl Table {
+    /// Takes what an earlier run wrote for mutants that were not run now.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn fill_from(&mut self, path: &Path) -> Result<(), Error> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::because(format!("`{}` cannot be read", path.display()), source))?;
+        for line in text.lines() {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [_, name, _, caught, _] = cells[..] else {
+                continue;
+            };
+            let Some(mutant) = reference::find(name.trim_matches('`')) else {
+                continue;
+            };
+            let ids = caught
+                .split(' ')
+                .filter_map(registry::find)
+                .map(|one| one.id.to_owned());
+            self.caught.entry(mutant.name).or_insert_with(|| ids.collect());
+        }
+        Ok(())
+    }
+
     /// Behaviours that no mutant fails.
     #[must_use]
     pub fn idle(&self) -> Vec<Behaviour> {

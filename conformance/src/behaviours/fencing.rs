@@ -87,8 +87,8 @@ pub(super) const ALL: &[Behaviour] = &[
         "B310",
         AREA,
         [
-            "Marks outlive the deletion of the machine, and Delete is there",
-            "a machine that is deleted and created again must not reopen the window for zombies",
+            "A life with a Delete in it is fenced from end to end, and Delete is there",
+            "a machine that is deleted and created again is the same machine to its shards",
             "Create (1,1), Delete (1,2), Create (1,3), each awaited; Configure (1,1) and (1,3) -> \
              FAILED_PRECONDITION; Configure (2,1) -> CONFIGURED. Without Delete it fails (trap 3)",
         ],

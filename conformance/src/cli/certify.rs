@@ -47,14 +47,14 @@ pub(super) async fn mutants(mutants: Mutants) -> anyhow::Result<ExitCode> {
     let run = conformance::mutants::run(&program, mutants.only.as_deref(), mutants.jobs, move |line| {
         listener.say(line);
     });
-    let table = tokio::select! {
+    let mut table = tokio::select! {
         table = run => table?,
         () = interrupted() => anyhow::bail!("interrupted; nothing was written"),
     };
-    progress.say(&table.summary());
-    if mutants.only.is_none() {
-        table.write(&mutants.out)?;
-        progress.say(&format!("table in {}", mutants.out.display()));
+    if mutants.only.is_some() && mutants.out.exists() {
+        table.fill_from(&mutants.out)?;
     }
+    table.write(&mutants.out)?;
+    progress.say(&format!("{}\ntable in {}", table.summary(), mutants.out.display()));
     Ok(ExitCode::from(u8::from(!table.holds())))
 }

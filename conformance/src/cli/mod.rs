@@ -117,7 +117,7 @@ struct Mutants {
     /// Where the table goes
     #[arg(long, value_name = "FILE", default_value = "docs/conformance-mutants.md")]
     out: PathBuf,
-    /// Only mutants whose name contains this, and no table
+    /// Only mutants whose name contains this; the table keeps what it has of the others
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Mutants at a time

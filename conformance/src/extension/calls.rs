@@ -88,6 +88,19 @@ pub(super) const ALL: &[Behaviour] = &[
     )
     .needs(Capability::Delete)
     .extension(),
+    Behaviour::new(
+        "X111",
+        Area::Fencing,
+        [
+            "A Delete does not remove the machine's marks",
+            "a zombie could create what its successor has just given back",
+            "Create (5,5), Delete (5,6), each awaited; Create (1,1) and (5,6) -> FAILED_PRECONDITION, SPECULATIVE for \
+             250 ms; Create (5,7) accepted",
+        ],
+        |cx| Box::pin(x111(cx)),
+    )
+    .needs(Capability::Delete)
+    .extension(),
 ];
 
 const HOLD: Duration = Duration::from_millis(250);
@@ -239,4 +252,26 @@ async fn x108(cx: &Context) -> Outcome {
     let machine = cx.get(&id).await?;
     ensure!(machine.state() == S::Speculative, "SPECULATIVE", sketch(&machine));
     Ok(())
+}
+
+async fn x111(cx: &Context) -> Outcome {
+    let (id, shard) = (cx.machine()?, cx.shard());
+    operation(cx.create(&id, &shard.at(5, 5)).await, "Create with (5, 5)")?;
+    cx.reach(&id, S::Idle).await?;
+    operation(cx.delete(&id, &shard.at(5, 6)).await, "Delete with (5, 6)")?;
+    cx.reach(&id, S::Speculative).await?;
+    fenced(
+        &cx.create(&id, &shard.at(1, 1)).await,
+        "Create with (1, 1) after the Delete",
+    )?;
+    fenced(
+        &cx.create(&id, &shard.at(5, 6)).await,
+        "Create with (5, 6) after the Delete",
+    )?;
+    cx.stays(&id, S::Speculative, HOLD).await?;
+    operation(
+        cx.create(&id, &shard.at(5, 7)).await,
+        "Create with (5, 7) after the Delete",
+    )
+    .map(drop)
 }

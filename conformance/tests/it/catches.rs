@@ -44,6 +44,7 @@ const CATCHES: &[(&str, &str)] = &[
     ("fence-not-for-configure", "B309"),
     ("delete-unsupported", "B310"),
     ("fence-after-refusal", "B311"),
+    ("fence-forgets-deleted", "X111"),
     ("fence-ignores-epoch", "FencingStaleEpochRejected"),
     ("fence-ignores-sequence", "FencingStaleSequenceRejected"),
     ("fence-needs-both", "FencingNewEpochResetsSequence"),
