@@ -42,7 +42,7 @@ pub fn options(program: &Path, mutant: Option<&str>, place: Place) -> Result<Opt
     let mut words = vec![program.as_str(), "reference"];
     words.extend(mutant.into_iter().flat_map(|name| ["--mutant", name]));
     // Long enough for what only shows on the way to be seen, on a busy machine too.
-    words.extend(["--delay-ms", "80"]);
+    words.extend(["--delay-ms", "120"]);
     let command = shlex::try_join(words)
         .map_err(|source| Error::because(format!("`{program}` cannot be part of a command line"), source))?;
     let (profiles, lanes, factor): (_, &[Lane], f64) = match place {

@@ -36,6 +36,8 @@ pub struct Options {
     pub skip_baseline: bool,
     /// What all made-up arguments come from.
     pub seed: u64,
+    /// Whether lanes run one after the other: for providers of which two at a time would share their machines.
+    pub serial: bool,
     /// How many behaviours run side by side.
     pub jobs: usize,
     /// How many machines the provider of the core lane is started with.
@@ -70,6 +72,7 @@ impl Options {
             lanes: None,
             skip_baseline: false,
             seed: 1,
+            serial: false,
             jobs: 48,
             seed_count: 256,
             scale_seed: 8000,

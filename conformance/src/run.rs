@@ -153,13 +153,16 @@ impl Shared {
         }
         (self.listener)(Event::Planned(planned));
         let mut take = |lane| lanes.remove(&lane).unwrap_or_default();
-        // What mostly waits runs side by side; what measures runs alone.
-        let (core, fault, durable) = tokio::join!(
-            self.lane(Lane::Core, take(Lane::Core)),
-            self.lane(Lane::Fault, take(Lane::Fault)),
-            self.lane(Lane::Durable, take(Lane::Durable)),
-        );
-        rows.extend([core, fault, durable].into_iter().flatten());
+        let [core, fault, durable] = [Lane::Core, Lane::Fault, Lane::Durable].map(|lane| self.lane(lane, take(lane)));
+        if self.options.serial {
+            rows.extend(core.await);
+            rows.extend(fault.await);
+            rows.extend(durable.await);
+        } else {
+            // What mostly waits runs side by side; what measures runs alone.
+            let (core, fault, durable) = tokio::join!(core, fault, durable);
+            rows.extend([core, fault, durable].into_iter().flatten());
+        }
         for lane in [Lane::Own, Lane::Scale, Lane::Soak] {
             rows.extend(self.lane(lane, take(lane)).await);
         }

@@ -61,6 +61,9 @@ struct Run {
     /// What made-up arguments come from; a failure is repeated by its seed
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// One lane after the other, so that only one provider runs at a time but in lanes `own` and `soak`
+    #[arg(long)]
+    serial: bool,
     /// How many behaviours run side by side
     #[arg(long, value_name = "COUNT", default_value_t = 48)]
     jobs: usize,
@@ -165,6 +168,7 @@ impl Run {
         options.filter.clone_from(&self.filter);
         options.seed = self.seed;
         options.jobs = self.jobs;
+        options.serial = self.serial;
         options.seed_count = self.seed_count;
         options.scale_seed = match self.scale_seed {
             Some(count) => count,

@@ -79,7 +79,7 @@ pub(super) const ALL: &[Behaviour] = &[
         [
             "The port of a killed provider can be bound again at once",
             "a restart that waits for the kernel is an outage, and each call in it burns a machine",
-            "a connection in use, SIGKILL, start on the same port: listens within 20 s and answers",
+            "8 connections in use, SIGKILL, start on the same port: listens within 20 s and answers",
         ],
         |cx| Box::pin(x509(cx)),
     )
@@ -188,8 +188,12 @@ async fn x508(cx: &Context) -> Outcome {
 async fn x509(cx: &Context) -> Outcome {
     let start = Start::new("x509");
     let provider = cx.launch(&start).await?;
-    let client = cx.client_of(&provider)?;
-    client.fleet().await?;
+    let mut connections = Vec::new();
+    for _ in 0..8 {
+        let client = cx.client_of(&provider)?;
+        client.fleet().await?;
+        connections.push(client);
+    }
     let port = provider.address.port();
     provider.kill();
     let provider = cx.launch(&start.port(port)).await?;

@@ -246,10 +246,7 @@ pub const MUTANTS: &[Mutant] = &[
     scale("slow-get", "Get takes 300 ms"),
     scale("slow-list", "lists above 1,000 machines take 3.2 s"),
     scale("creates-limited", "at most 8 Creates at a time"),
-    scale(
-        "residue-after-cycles",
-        "last_error is set after the second drain of a machine",
-    ),
+    scale("residue-after-cycles", "last_error is set after a drain"),
     scale("delete-forgets", "every third deleted machine is gone"),
     scale("scale-no-zone", "zones are empty above 1,000 machines"),
     scale("scale-restless", "unrelated machines get a new revision all the time"),

@@ -118,14 +118,13 @@ fn settle(shared: &Shared, world: &mut World, call: &Call) {
         Kind::Configure => {}
         Kind::Drain => {
             record.before = machine.shard_metadata.clone();
-            record.drains += 1;
             if !rules.breaks("drain-keeps-cluster") {
                 machine.cluster.clear();
             }
             if !rules.breaks("drain-keeps-metadata") {
                 machine.shard_metadata.clear();
             }
-            if record.drains > 1 && rules.breaks("residue-after-cycles") {
+            if rules.breaks("residue-after-cycles") {
                 machine.last_error = "what was left".into();
             }
         }

@@ -55,7 +55,6 @@ pub(super) struct Record {
     pub(super) changed: u64,
     /// The operation under way.
     pub(super) running: Option<(Kind, String)>,
-    pub(super) drains: u32,
     /// The metadata of the binding before, for the mutant that mixes them.
     pub(super) before: BTreeMap<String, String>,
     /// Who asked, for the mutant that needs it.
@@ -170,7 +169,6 @@ impl World {
             machine,
             changed: self.revision,
             running: None,
-            drains: 0,
             before: BTreeMap::new(),
             caller: None,
         };

@@ -8,7 +8,7 @@ fn harness(arguments: &[&str]) -> Output {
     Command::new(program()).args(arguments).output().unwrap()
 }
 
-fn text(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
 
@@ -24,8 +24,8 @@ fn provider(mutant: &str) -> String {
 #[test]
 fn a_behaviour_that_passes_alone_exits_with_0() {
     let output = harness(&["run", "--provider", &provider(""), "--filter", "B201"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    assert!(text(&output).contains("pass B201"), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    assert!(text_of(&output).contains("pass B201"), "{}", text_of(&output));
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_behaviour_that_fails_says_what_why_and_how_to_repeat_it() {
         "5",
     ]);
     assert_eq!(output.status.code(), Some(1));
-    let text = text(&output);
+    let text = text_of(&output);
     for wanted in [
         "FAIL B201",
         "expected",
@@ -55,12 +55,41 @@ fn a_behaviour_that_fails_says_what_why_and_how_to_repeat_it() {
 #[test]
 fn the_line_that_is_printed_runs_it_alone() {
     let output = harness(&["-provider", &provider("create-anywhere"), "--filter", "B201"]);
-    let text = text(&output);
+    let text = text_of(&output);
     let line = text.lines().find_map(|line| line.trim().strip_prefix("alone")).unwrap();
     let words = shlex::split(line.trim()).unwrap();
     let again = Command::new(program()).args(&words[1..]).output().unwrap();
     assert_eq!(again.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&again.stdout).contains("FAIL B201"));
+}
+
+#[test]
+fn a_mapping_says_how_the_flags_differ() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mapping = folder.path().join("mapping.toml");
+    let text = "[flags]\naddr = \"--addr {}\"\nprovider = \"\"\nfake = \"\"\nextra = [\"--delay-ms=5\"]\n";
+    std::fs::write(&mapping, text).unwrap();
+    let mapping = mapping.display().to_string();
+    let run = |flags: &[&str]| {
+        let provider = provider("");
+        let plain = [
+            "run",
+            "--provider",
+            &provider,
+            "--filter",
+            "B201,B1001",
+            "--profile",
+            "core,durable",
+        ];
+        harness(&[&plain[..], flags].concat())
+    };
+    let output = run(&["--mapping", &mapping, "--serial"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text_of(&output));
+    std::fs::write(&mapping, "[flags]\nstate = \"--no-such-flag={}\"\n").unwrap();
+    let output = run(&["--mapping", &mapping]);
+    let text = text_of(&output);
+    assert!(output.status.code() == Some(1) && text.contains("FAIL B1001"), "{text}");
+    assert!(text.contains("pass B201") && text.contains("--no-such-flag"), "{text}");
 }
 
 #[test]
@@ -74,19 +103,19 @@ fn mistakes_exit_with_2() {
         &["explain", "B102"],
     ] {
         let output = harness(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text_of(&output));
     }
 }
 
 #[test]
 fn behaviours_are_listed_and_explained() {
     let list = harness(&["list", "--profile", "fault"]);
-    assert!(text(&list).contains("B704"), "{}", text(&list));
+    assert!(text_of(&list).contains("B704"), "{}", text_of(&list));
     let explained = harness(&["explain", "b302"]);
     for wanted in ["what", "why", "how", "(9,9)"] {
-        assert!(text(&explained).contains(wanted), "{wanted}");
+        assert!(text_of(&explained).contains(wanted), "{wanted}");
     }
-    assert!(text(&harness(&["explain", "FullLifecycle"])).contains("TestConformance_FullLifecycle"));
+    assert!(text_of(&harness(&["explain", "FullLifecycle"])).contains("TestConformance_FullLifecycle"));
 }
 
 #[test]
@@ -113,7 +142,7 @@ fn a_target_that_runs_is_checked_and_what_needs_a_start_says_so() {
     ]);
     reference.kill().unwrap();
     reference.wait().unwrap();
-    let text = text(&output);
+    let text = text_of(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("pass B201") && text.contains("skip B1001"), "{text}");
     assert!(text.contains("--provider"), "{text}");
