@@ -1,4 +1,4 @@
-//! The harness against itself: every behaviour must fail on some mutant of the [`reference`](crate::reference()), and all
+//! The harness against itself: every behaviour must fail on some mutant of the [`reference`](mod@crate::reference), and all
 //! must pass on the reference itself.
 
 use std::{

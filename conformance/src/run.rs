@@ -153,7 +153,8 @@ impl Shared {
         }
         (self.listener)(Event::Planned(planned));
         let mut take = |lane| lanes.remove(&lane).unwrap_or_default();
-        let [core, fault, durable] = [Lane::Core, Lane::Fault, Lane::Durable].map(|lane| self.lane(lane, take(lane)));
+        let lanes = [Lane::Core, Lane::Fault, Lane::Durable];
+        let [core, fault, durable] = lanes.map(|lane| Box::pin(self.lane(lane, take(lane))));
         if self.options.serial {
             rows.extend(core.await);
             rows.extend(fault.await);
@@ -164,7 +165,7 @@ impl Shared {
             rows.extend([core, fault, durable].into_iter().flatten());
         }
         for lane in [Lane::Own, Lane::Scale, Lane::Soak] {
-            rows.extend(self.lane(lane, take(lane)).await);
+            rows.extend(Box::pin(self.lane(lane, take(lane))).await);
         }
         let order: BTreeMap<_, _> = registry::all()
             .iter()
