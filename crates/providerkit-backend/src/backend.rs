@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, Error, Machine,
+    CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, Error, Known, Machine,
     ReadyRequest, Slot, Transition,
 };
 
@@ -67,9 +67,12 @@ pub trait Backend: Send + Sync + 'static {
     /// All slots there are. Asked at start and at every reconcile; a part of the substrate that cannot be reached is
     /// left out, nothing is removed for that.
     ///
+    /// `known` is what the engine knew just before it asked: the machine of every slot it has, in no particular order;
+    /// nothing at the first start on a fresh state. Machines go on changing while the backend looks.
+    ///
     /// # Errors
     /// When nothing can be said at all; the engine goes on with what it knows.
-    async fn describe(&self) -> Result<Vec<Slot>, Error>;
+    async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error>;
 
     /// Whether the transition can be accepted now. Asked before the ack, for calls that pass every other check.
     /// Answers from memory: it must not block.

@@ -16,15 +16,15 @@
 //!
 //! ```
 //! use providerkit_backend::{
-//!     Backend, CapacityType, ConfigureRequest, CreateRequest, Created, DrainRequest, Error, HostRef, Profile, Slot,
-//!     async_trait,
+//!     Backend, CapacityType, ConfigureRequest, CreateRequest, Created, DrainRequest, Error, HostRef, Known, Profile,
+//!     Slot, async_trait,
 //! };
 //!
 //! struct Shelf;
 //!
 //! #[async_trait]
 //! impl Backend for Shelf {
-//!     async fn describe(&self) -> Result<Vec<Slot>, Error> {
+//!     async fn describe(&self, _: &[Known]) -> Result<Vec<Slot>, Error> {
 //!         let profile = Profile::new("shelf-4", "zone-a", CapacityType::BareMetal).resource("cpu", "4");
 //!         Ok((0..3).map(|n| Slot::new(format!("shelf-{n}"), profile.clone())).collect())
 //!     }
@@ -61,5 +61,5 @@ pub use crate::{
     name::{ClusterId, EmptyName, MachineId, ShardId},
     operation::{Operation, OperationId, Transition},
     request::{CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, ReadyRequest},
-    slot::Slot,
+    slot::{Known, Slot},
 };

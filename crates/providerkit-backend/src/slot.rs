@@ -2,7 +2,39 @@
 
 use std::sync::Arc;
 
-use crate::{HostRef, Profile};
+use crate::{HostRef, Machine, OperationId, Profile};
+
+/// What the engine knows of one slot, as it tells [`Backend::describe`](crate::Backend::describe).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Known {
+    /// The slot's name, as the backend gave it.
+    pub slot: Arc<str>,
+    /// Its present machine.
+    pub machine: Machine,
+    /// The operation under way or, for a FAILED machine whose cleanup has not succeeded yet, the one that failed: the
+    /// operation that what is on the substrate may belong to.
+    pub operation: Option<OperationId>,
+}
+
+impl Known {
+    /// A slot whose machine has nothing under way.
+    #[must_use]
+    pub fn new(slot: impl Into<Arc<str>>, machine: Machine) -> Self {
+        Self {
+            slot: slot.into(),
+            machine,
+            operation: None,
+        }
+    }
+
+    /// Says which operation is under way, or failed and is not cleaned up after.
+    #[must_use]
+    pub fn operation(mut self, id: OperationId) -> Self {
+        self.operation = Some(id);
+        self
+    }
+}
 
 /// One place for one machine, as [`Backend::describe`](crate::Backend::describe) reports it.
 ///

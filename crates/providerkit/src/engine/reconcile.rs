@@ -7,11 +7,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use providerkit_backend::{Error, MachineId, Profile, Slot, State};
+use providerkit_backend::{Error, Known, MachineId, Profile, Slot, State};
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    engine::{Shared, finish::Finding, writer::Command},
+    engine::{Shared, finish::Finding, view::View, writer::Command},
     store, validate,
 };
 
@@ -56,7 +56,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut pause: Duration) {
 pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
     let begun = Instant::now();
     let limit = shared.options.timeouts.describe;
-    let slots = match tokio::time::timeout(limit, shared.backend.describe()).await {
+    let known = known(&shared.view());
+    let slots = match tokio::time::timeout(limit, shared.backend.describe(&known)).await {
         Ok(slots) => slots,
         Err(_elapsed) => Err(Error::new(format!("no description within {limit:?}"))),
     };
@@ -92,6 +93,22 @@ pub(crate) async fn adopt(shared: &Shared, findings: Vec<Finding>) -> Result<(),
     }
     shared.commands.send(Command::ForgetShapes).await.ok();
     Ok(())
+}
+
+/// What the backend is told. A machine is a handful of shared texts, so this is cheap also for a large fleet.
+fn known(view: &View) -> Vec<Known> {
+    let records = view.machines.values();
+    records
+        .map(|record| {
+            let known = Known::new(Arc::clone(&record.slot), record.machine.clone());
+            let uncleaned = record.failure.as_deref().filter(|failure| !failure.cleaned);
+            let under_way = record.running.as_deref().map(|running| running.id);
+            match under_way.or_else(|| uncleaned.map(|failure| failure.operation)) {
+                Some(operation) => known.operation(operation),
+                None => known,
+            }
+        })
+        .collect()
 }
 
 fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {

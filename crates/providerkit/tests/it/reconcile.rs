@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bigfleet_proto::MachineState::{Configured, Speculative};
-use providerkit::{Engine, Slot, StartError, store::Memory};
+use bigfleet_proto::MachineState::{Configured, Failed, Speculative};
+use providerkit::{Engine, Slot, StartError, State, Transition, store::Memory};
 
 use crate::{
     client::{Provider, options},
-    scripted::{Scripted, profile},
+    scripted::{Act, Scripted, Step, profile},
 };
 
 async fn next_look() {
@@ -30,6 +30,37 @@ async fn a_look_that_finds_nothing_new_changes_nothing() {
     next_look().await;
     let after = p.list(&before.revision).await;
     assert_eq!((after.machines, after.revision), (vec![], before.revision));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_is_told_every_machine_and_the_operation_it_is_in() {
+    let backend = Arc::new(Scripted::new(5));
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    p.configured("m-1", "c").await;
+    backend.act(Step::Do(Transition::Create), Act::Never);
+    let (creating, _) = p.create("m-2", None).await.unwrap();
+    backend.act(Step::Do(Transition::Create), Act::Fail("no luck"));
+    backend.act(Step::Cleanup, Act::Gate);
+    let (failed, _) = p.create("m-3", None).await.unwrap();
+    p.reach("m-3", Failed).await;
+    next_look().await;
+
+    let told = |slot| {
+        let known = backend.known(slot);
+        (known.machine.state, known.operation.map(|id| id.to_string()))
+    };
+    assert_eq!(told("m-0"), (State::Speculative, None));
+    assert_eq!(told("m-1"), (State::Configured, None));
+    assert_eq!(told("m-2"), (State::Creating, Some(creating)));
+    assert_eq!(told("m-3"), (State::Failed, Some(failed)));
+    let bound = backend.known("m-1").machine;
+    assert_eq!((bound.cluster.unwrap().as_str(), bound.host.is_some()), ("c", true));
+
+    backend.open_gate();
+    next_look().await;
+    assert_eq!(told("m-3"), (State::Failed, None), "cleaned up");
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(backend.known("m-3").machine.id.as_str(), "m-3-r2");
 }
 
 #[tokio::test(start_paused = true)]

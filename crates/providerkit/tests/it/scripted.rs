@@ -11,7 +11,7 @@ use std::{
 
 use providerkit::{
     Backend, Capabilities, CapacityType, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest,
-    DeleteSupport, DrainRequest, Error, HostRef, Machine, Operation, OperationId, Profile, ReadyRequest, Slot,
+    DeleteSupport, DrainRequest, Error, HostRef, Known, Machine, Operation, OperationId, Profile, ReadyRequest, Slot,
     Transition, async_trait,
 };
 use tokio::sync::watch;
@@ -55,6 +55,8 @@ pub(crate) struct Scripted {
     pub(crate) delete: DeleteSupport,
     acts: Mutex<HashMap<Step, Act>>,
     asked: watch::Sender<Vec<Asked>>,
+    /// What the last look was told.
+    known: watch::Sender<Vec<Known>>,
     gate: watch::Sender<bool>,
     under_way: Arc<AtomicUsize>,
     pub(crate) full: Mutex<bool>,
@@ -77,6 +79,7 @@ impl Scripted {
             delete: DeleteSupport::Always,
             acts: Mutex::default(),
             asked: watch::Sender::default(),
+            known: watch::Sender::default(),
             gate: watch::Sender::new(false),
             under_way: Arc::default(),
             full: Mutex::new(false),
@@ -90,6 +93,16 @@ impl Scripted {
 
     pub(crate) fn act(&self, step: Step, act: Act) {
         self.acts.lock().unwrap().insert(step, act);
+    }
+
+    /// What the last look was told of this slot.
+    pub(crate) fn known(&self, slot: &str) -> Known {
+        self.known
+            .borrow()
+            .iter()
+            .find(|known| &*known.slot == slot)
+            .cloned()
+            .unwrap()
     }
 
     /// How many calls have neither ended nor been dropped.
@@ -171,7 +184,8 @@ impl Backend for Scripted {
         Capabilities::default().delete(self.delete).readiness(true)
     }
 
-    async fn describe(&self) -> Result<Vec<Slot>, Error> {
+    async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
+        self.known.send_replace(known.to_vec());
         self.slots.lock().unwrap().clone().map_err(Error::new)
     }
 
