@@ -61,5 +61,5 @@ pub use crate::{
     name::{ClusterId, EmptyName, MachineId, ShardId},
     operation::{Operation, OperationId, Transition},
     request::{CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, ReadyRequest},
-    slot::{Known, Slot},
+    slot::{Known, Lost, Slot},
 };

@@ -36,6 +36,19 @@ impl Known {
     }
 }
 
+/// A host that is gone for good.
+///
+/// It is named, because the machine may have another one by the time this is heard: a Delete and a Create may end while
+/// the backend looks. So a reference should not come twice: where the substrate reuses names, put its unique id in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lost {
+    /// The host, as the Create that made it answered.
+    pub host: HostRef,
+    /// What is known of its end, for logs.
+    pub reason: Arc<str>,
+}
+
 /// One place for one machine, as [`Backend::describe`](crate::Backend::describe) reports it.
 ///
 /// The engine gives the slot a machine id: at first the slot's name, and after the machine failed or its host was
@@ -50,9 +63,9 @@ pub struct Slot {
     /// Set for a slot that has its host from the start (bare metal): its machine begins IDLE. Ignored for machines
     /// that are known already: the store wins (contract §10).
     pub host: Option<HostRef>,
-    /// Set when the host of the slot's present machine is gone for good, with the reason. A machine that rests in
-    /// IDLE or CONFIGURED is then retired; a transition that runs is left to its own end.
-    pub lost: Option<Arc<str>>,
+    /// Set when a host is gone for good. If it is still the host of the slot's machine, and that rests in IDLE or
+    /// CONFIGURED, the machine is retired; a transition that runs is left to its own end.
+    pub lost: Option<Lost>,
 }
 
 impl Slot {
@@ -74,10 +87,13 @@ impl Slot {
         self
     }
 
-    /// Says that the host of the slot's present machine is gone for good.
+    /// Says that a host of the slot is gone for good.
     #[must_use]
-    pub fn lost(mut self, reason: impl Into<Arc<str>>) -> Self {
-        self.lost = Some(reason.into());
+    pub fn lost(mut self, host: HostRef, reason: impl Into<Arc<str>>) -> Self {
+        self.lost = Some(Lost {
+            host,
+            reason: reason.into(),
+        });
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use providerkit_backend::{Created, HostRef, MachineId, OperationId, Profile, State};
+use providerkit_backend::{Created, HostRef, Lost, Machine, MachineId, OperationId, Profile, State};
 
 use crate::{
     binding,
@@ -81,6 +81,12 @@ pub(crate) fn recycle(draft: &mut Draft<'_>, id: &MachineId, operation: Operatio
     draft.retire(id)
 }
 
+/// Whether a machine has lost what it runs on. Asked when a finding is adopted, too: a Create that ended since the
+/// backend looked has made another host.
+pub(crate) fn has_lost(machine: &Machine, lost: &Lost) -> bool {
+    matches!(machine.state, State::Idle | State::Configured) && machine.host.as_ref() == Some(&lost.host)
+}
+
 /// One finding of a look at the substrate.
 #[derive(Clone, Debug)]
 pub(crate) enum Finding {
@@ -92,8 +98,8 @@ pub(crate) enum Finding {
     },
     /// What a machine offers has changed.
     Changed { machine: MachineId, profile: Arc<Profile> },
-    /// The host of a resting machine is gone.
-    Lost { machine: MachineId, reason: Arc<str> },
+    /// A host is gone.
+    Lost { machine: MachineId, lost: Lost },
 }
 
 /// Takes a finding over, if it still holds.
@@ -113,17 +119,62 @@ pub(crate) fn adopt(draft: &mut Draft<'_>, finding: &Finding) {
             record.machine.profile = Arc::clone(&record.shape.profile);
             draft.put(record);
         }
-        Finding::Lost { machine, reason } => {
-            let Some(record) = draft.machine(machine) else {
+        Finding::Lost { machine, lost } => {
+            let Some(record) = draft.machine(machine).filter(|record| has_lost(&record.machine, lost)) else {
                 return;
             };
-            if !matches!(record.machine.state, State::Idle | State::Configured) {
-                return;
-            }
             let cluster = record.machine.cluster.as_ref().map(ToString::to_string);
             if let Some(fresh) = draft.retire(machine) {
+                let reason = &lost.reason;
                 tracing::warn!(machine_id = %machine, fresh_id = %fresh.machine.id, cluster, %reason, "host lost; the slot comes back under a fresh id");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use providerkit_backend::{CapacityType, Slot};
+
+    use super::*;
+    use crate::{engine::view::View, store::Snapshot};
+
+    fn change<T>(view: &mut View, edit: impl FnOnce(&mut Draft<'_>) -> T) -> T {
+        let mut draft = Draft::new(view);
+        let result = edit(&mut draft);
+        let (_, effects) = draft.finish();
+        view.publish(effects);
+        result
+    }
+
+    fn with_host(reference: &str) -> (View, MachineId) {
+        let mut view = View::load(Snapshot::default(), NonZeroUsize::MIN);
+        let profile = Arc::new(Profile::new("t", "z", CapacityType::OnDemand));
+        let record = change(&mut view, |draft| {
+            let host = Some(HostRef::new("p", reference));
+            draft.add("m".into(), 0, &profile, host)
+        });
+        (view, record.unwrap().machine.id.clone())
+    }
+
+    /// Found before, adopted after: commands queue up in between.
+    #[test]
+    fn a_lost_host_is_compared_again_when_it_is_adopted() {
+        let (mut view, machine) = with_host("second");
+        let lost = |reference| {
+            let slot = Slot::new("m", Profile::new("t", "z", CapacityType::OnDemand));
+            let lost = slot.lost(HostRef::new("p", reference), "gone").lost.unwrap();
+            Finding::Lost {
+                machine: machine.clone(),
+                lost,
+            }
+        };
+        change(&mut view, |draft| adopt(draft, &lost("first")));
+        assert!(view.machines.contains_key(&machine));
+        change(&mut view, |draft| adopt(draft, &lost("second")));
+        assert!(!view.machines.contains_key(&machine));
+        assert!(view.machines.contains_key("m-r2"));
     }
 }

@@ -7,11 +7,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use providerkit_backend::{Error, Known, MachineId, Profile, Slot, State};
+use providerkit_backend::{Error, Known, MachineId, Profile, Slot};
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    engine::{Shared, finish::Finding, view::View, writer::Command},
+    engine::{
+        Shared,
+        finish::{self, Finding},
+        view::View,
+        writer::Command,
+    },
     store, validate,
 };
 
@@ -139,10 +144,8 @@ fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {
             continue;
         };
         let machine = record.machine.id.clone();
-        if let Some(reason) = slot.lost
-            && matches!(record.machine.state, State::Idle | State::Configured)
-        {
-            findings.push(Finding::Lost { machine, reason });
+        if let Some(lost) = slot.lost.filter(|lost| finish::has_lost(&record.machine, lost)) {
+            findings.push(Finding::Lost { machine, lost });
         } else if let Some(profile) = refreshed(&record.machine.profile, &slot.profile) {
             findings.push(Finding::Changed { machine, profile });
         }

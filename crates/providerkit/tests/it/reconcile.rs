@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bigfleet_proto::MachineState::{Configured, Failed, Speculative};
+use bigfleet_proto::MachineState::{Configured, Draining, Failed, Idle, Speculative};
 use providerkit::{Engine, Slot, StartError, State, Transition, store::Memory};
 
 use crate::{
     client::{Provider, options},
-    scripted::{Act, Scripted, Step, profile},
+    scripted::{Act, Scripted, Step, host, profile},
 };
 
 async fn next_look() {
@@ -90,11 +90,8 @@ async fn a_lost_host_retires_its_machine_and_the_slot_comes_back() {
     let backend = Arc::new(Scripted::new(2));
     let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
     p.configured("m-0", "c").await;
-    let lost = |slot: Slot| slot.lost("the domain is gone");
-    *backend.slots.lock().unwrap() = Ok(vec![
-        lost(Slot::new("m-0", profile())),
-        lost(Slot::new("m-1", profile())),
-    ]);
+    let lost = |name| Slot::new(name, profile()).lost(host(name, 1), "the domain is gone");
+    *backend.slots.lock().unwrap() = Ok(vec![lost("m-0"), lost("m-1")]);
     next_look().await;
     let list = p.list(&[]).await;
     let ids: Vec<_> = list.machines.iter().map(|machine| &*machine.id).collect();
@@ -104,6 +101,51 @@ async fn a_lost_host_retires_its_machine_and_the_slot_comes_back() {
             .iter()
             .all(|machine| machine.state() == Speculative && machine.cluster.is_empty())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_was_lost_before_the_present_one_retires_nothing() {
+    let backend = Arc::new(Scripted::new(1));
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    p.idle("m-0").await;
+    let old = host("m-0", 1);
+    let lost = Slot::new("m-0", profile()).lost(old.clone(), "the domain is gone");
+    *backend.slots.lock().unwrap() = Ok(vec![lost]);
+    // The look sees the old host gone, and then takes long enough for the machine to get another.
+    backend.hold_looks(true);
+    backend.wait_look().await;
+    assert_eq!(backend.known("m-0").machine.host, Some(old));
+    p.delete("m-0", None).await.unwrap();
+    p.reach("m-0", Speculative).await;
+    p.idle("m-0").await;
+    let before = p.list(&[]).await;
+    backend.hold_looks(false);
+    // Nor does any later one.
+    next_look().await;
+    next_look().await;
+    assert_eq!(p.list(&[]).await, before);
+    assert_eq!(before.machines[0].host.as_ref().unwrap().r#ref, "m-0#2");
+    let lost = Slot::new("m-0", profile()).lost(host("m-0", 2), "the domain is gone");
+    *backend.slots.lock().unwrap() = Ok(vec![lost]);
+    next_look().await;
+    p.get("m-0-r2").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transition_on_a_lost_host_ends_by_itself() {
+    let backend = Arc::new(Scripted::new(1));
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    p.configured("m-0", "c").await;
+    backend.act(Step::Do(Transition::Drain), Act::Gate);
+    p.drain("m-0", 0, None).await.unwrap();
+    let lost = Slot::new("m-0", profile()).lost(host("m-0", 1), "the domain is gone");
+    *backend.slots.lock().unwrap() = Ok(vec![lost]);
+    next_look().await;
+    assert_eq!(p.get("m-0").await.unwrap().state(), Draining);
+    backend.open_gate();
+    p.reach("m-0", Idle).await;
+    next_look().await;
+    p.get("m-0-r2").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

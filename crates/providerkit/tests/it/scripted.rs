@@ -51,12 +51,16 @@ pub(crate) struct Asked {
 
 #[derive(Debug)]
 pub(crate) struct Scripted {
+    /// What a look that is held answers is decided when it begins.
+    look_gate: watch::Sender<bool>,
     pub(crate) slots: Mutex<Result<Vec<Slot>, &'static str>>,
     pub(crate) delete: DeleteSupport,
     acts: Mutex<HashMap<Step, Act>>,
     asked: watch::Sender<Vec<Asked>>,
     /// What the last look was told.
     known: watch::Sender<Vec<Known>>,
+    /// How many looks have begun.
+    looks: watch::Sender<usize>,
     gate: watch::Sender<bool>,
     under_way: Arc<AtomicUsize>,
     pub(crate) full: Mutex<bool>,
@@ -66,6 +70,11 @@ pub(crate) fn profile() -> Profile {
     Profile::new("type-4", "zone-a", CapacityType::OnDemand)
         .price_per_hour(0.5)
         .resource("cpu", "4")
+}
+
+/// The host of the `made`th Create that a backend was asked for, as this machine's.
+pub(crate) fn host(machine: impl std::fmt::Display, made: usize) -> HostRef {
+    HostRef::new("scripted", format!("{machine}#{made}"))
 }
 
 impl Scripted {
@@ -80,7 +89,9 @@ impl Scripted {
             acts: Mutex::default(),
             asked: watch::Sender::default(),
             known: watch::Sender::default(),
+            looks: watch::Sender::default(),
             gate: watch::Sender::new(false),
+            look_gate: watch::Sender::new(true),
             under_way: Arc::default(),
             full: Mutex::new(false),
         }
@@ -108,6 +119,21 @@ impl Scripted {
     /// How many calls have neither ended nor been dropped.
     pub(crate) fn under_way(&self) -> usize {
         self.under_way.load(Ordering::Relaxed)
+    }
+
+    /// Holds looks between what they see and their answer, until they are let go.
+    pub(crate) fn hold_looks(&self, hold: bool) {
+        self.look_gate.send_replace(!hold);
+    }
+
+    pub(crate) fn looks(&self) -> usize {
+        *self.looks.borrow()
+    }
+
+    /// Waits until another look has begun.
+    pub(crate) async fn wait_look(&self) {
+        let before = self.looks();
+        self.looks.subscribe().wait_for(|looks| *looks > before).await.unwrap();
     }
 
     pub(crate) fn open_gate(&self) {
@@ -185,8 +211,11 @@ impl Backend for Scripted {
     }
 
     async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
+        let found = self.slots.lock().unwrap().clone().map_err(Error::new);
         self.known.send_replace(known.to_vec());
-        self.slots.lock().unwrap().clone().map_err(Error::new)
+        self.looks.send_modify(|looks| *looks += 1);
+        self.look_gate.subscribe().wait_for(|open| *open).await.unwrap();
+        found
     }
 
     fn admit(&self, machine: &Machine, _: Transition) -> Result<(), Error> {
@@ -200,7 +229,8 @@ impl Backend for Scripted {
     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
         self.perform(Step::Do(Transition::Create), &request.operation, &request.machine)
             .await?;
-        Ok(Created::new(HostRef::new("scripted", request.machine.id.as_str())))
+        let made = self.asked(Step::Do(Transition::Create)).len();
+        Ok(Created::new(host(&request.machine.id, made)))
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {
