@@ -66,6 +66,11 @@ pub struct Slot {
     /// Set when a host is gone for good. If it is still the host of the slot's machine, and that rests in IDLE or
     /// CONFIGURED, the machine is retired; a transition that runs is left to its own end.
     pub lost: Option<Lost>,
+    /// Set while the slot cannot be created, with the reason: no room, say. Its machine, while SPECULATIVE, is then in
+    /// no List, so that BigFleet does not ask for it, and a Create of it is refused with `RESOURCE_EXHAUSTED` and the
+    /// reason. In any other state it makes no difference. Said anew by every look, in the same words as long as
+    /// nothing changed: other words are a write to the store. See the crate's page for how long it holds.
+    pub withheld: Option<Arc<str>>,
 }
 
 impl Slot {
@@ -77,6 +82,7 @@ impl Slot {
             profile: profile.into(),
             host: None,
             lost: None,
+            withheld: None,
         }
     }
 
@@ -84,6 +90,13 @@ impl Slot {
     #[must_use]
     pub fn host(mut self, host: HostRef) -> Self {
         self.host = Some(host);
+        self
+    }
+
+    /// Says that the slot cannot be created now.
+    #[must_use]
+    pub fn withheld(mut self, reason: impl Into<Arc<str>>) -> Self {
+        self.withheld = Some(reason.into());
         self
     }
 

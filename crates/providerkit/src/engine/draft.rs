@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use providerkit_backend::{HostRef, Machine, MachineId, Profile, ShardId, State};
+use providerkit_backend::{Machine, MachineId, Profile, ShardId, Slot, State};
 
 use crate::{
     binding, convert,
@@ -63,14 +63,24 @@ impl<'view> Draft<'view> {
         }
     }
 
-    /// Puts a record in place. It gets a fresh revision if BigFleet sees any difference.
+    /// Puts a record in place. It gets a fresh revision if List shows any difference, other than that it shows it no
+    /// more: a delta cannot say that, and must not show what is hidden.
     pub(crate) fn put(&mut self, mut record: Record) -> Arc<Record> {
-        if self
-            .machine(&record.machine.id)
-            .is_none_or(|old| !old.looks_like(&record))
-        {
+        let hidden = record.is_hidden();
+        let (differs, came_back) = match self.machine(&record.machine.id) {
+            None => (!hidden, false),
+            Some(old) => {
+                let moved = old.machine.state != record.machine.state;
+                let shown = !hidden && (old.is_hidden() || !old.looks_like(&record));
+                (shown || moved, moved && record.machine.state == State::Speculative)
+            }
+        };
+        if differs {
             self.head += 1;
             record.revision = self.head;
+        }
+        if came_back {
+            record.returned = self.head;
         }
         let record = Arc::new(record);
         self.machines
@@ -129,24 +139,19 @@ impl<'view> Draft<'view> {
     }
 
     /// Adds a machine for a slot, under the slot's own name or, where that is taken, a fresh one.
-    pub(crate) fn add(
-        &mut self,
-        slot: Arc<str>,
-        after: u32,
-        profile: &Arc<Profile>,
-        host: Option<HostRef>,
-    ) -> Option<Arc<Record>> {
-        let (generation, id) = self.fresh_id(&slot, after)?;
-        let shape = self.shape(profile);
+    pub(crate) fn add(&mut self, slot: Slot, after: u32) -> Option<Arc<Record>> {
+        let (generation, id) = self.fresh_id(&slot.name, after)?;
+        let shape = self.shape(&slot.profile);
         let mut machine = Machine::new(id, Arc::clone(&shape.profile));
         machine.metadata = binding::unbound();
-        machine.state = if host.is_some() {
+        machine.state = if slot.host.is_some() {
             State::Idle
         } else {
             State::Speculative
         };
-        machine.host = host;
-        let mut record = Record::added(self.next_ordinal, slot, generation, machine, shape);
+        machine.host = slot.host;
+        let mut record = Record::added(self.next_ordinal, slot.name, generation, machine, shape);
+        record.withheld = slot.withheld;
         self.next_ordinal += 1;
         if self.ghost_machines().contains(&record.machine.id) {
             let ghosts = self
@@ -162,15 +167,18 @@ impl<'view> Draft<'view> {
         Some(self.put(record))
     }
 
-    /// Takes a machine out and brings its slot back under a fresh id (contract §11.4). Its marks live on as ghosts.
+    /// Takes a machine out and brings its slot back under a fresh id (contract §11.4), withheld if the slot was: nobody
+    /// has heard of that id, so nobody waits for it. The old one's marks live on as ghosts.
     pub(crate) fn retire(&mut self, id: &MachineId) -> Option<Arc<Record>> {
         let old = Arc::clone(self.machine(id)?);
         self.machines.insert(id.clone(), None);
         for (shard, mark) in old.marks.iter() {
             self.marks.insert((id.clone(), shard.clone()), *mark);
         }
-        let host = old.machine.host.clone().filter(|_| old.hosted);
-        self.add(Arc::clone(&old.slot), old.generation, &old.shape.profile, host)
+        let mut slot = Slot::new(Arc::clone(&old.slot), Arc::clone(&old.shape.profile));
+        slot.host = old.machine.host.clone().filter(|_| old.hosted);
+        slot.withheld.clone_from(&old.withheld);
+        self.add(slot, old.generation)
     }
 
     fn ghost_machines(&self) -> &HashSet<MachineId> {
@@ -264,6 +272,7 @@ impl<'view> Draft<'view> {
 
 fn stored_alike(old: &Record, new: &Record) -> bool {
     old.revision == new.revision
+        && old.withheld == new.withheld
         && old.operations == new.operations
         && old.running == new.running
         && old.failure == new.failure

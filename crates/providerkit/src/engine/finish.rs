@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use providerkit_backend::{Created, HostRef, Lost, Machine, MachineId, OperationId, Profile, State};
+use providerkit_backend::{Created, HostRef, Lost, Machine, MachineId, OperationId, Profile, Slot, State, Transition};
 
 use crate::{
     binding,
@@ -35,6 +35,10 @@ pub(crate) fn finish(
             }
             let host: Option<HostRef> = created.as_ref().map(|created| created.host.clone());
             binding::succeed(&mut record.machine, running.transition, host);
+            if running.transition == Transition::Delete {
+                // It has just given its own room back, and who waits for its end must see it: until the next look.
+                record.withheld = None;
+            }
         }
         Err(error) => {
             binding::fail(&mut record.machine, error.as_str());
@@ -91,39 +95,65 @@ pub(crate) fn has_lost(machine: &Machine, lost: &Lost) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) enum Finding {
     /// A slot that is not known yet.
-    New {
-        slot: Arc<str>,
-        profile: Arc<Profile>,
-        host: Option<HostRef>,
+    New(Slot),
+    /// What a machine offers, or whether it is offered, has changed.
+    Changed {
+        machine: MachineId,
+        profile: Option<Arc<Profile>>,
+        withheld: Option<Arc<str>>,
+        /// The newest revision when the backend was asked.
+        asked_at: u64,
     },
-    /// What a machine offers has changed.
-    Changed { machine: MachineId, profile: Arc<Profile> },
     /// A host is gone.
-    Lost { machine: MachineId, lost: Lost },
+    Lost {
+        machine: MachineId,
+        lost: Lost,
+        withheld: Option<Arc<str>>,
+    },
 }
 
 /// Takes a finding over, if it still holds.
 pub(crate) fn adopt(draft: &mut Draft<'_>, finding: &Finding) {
     match finding {
-        Finding::New { slot, profile, host } => {
-            if let Some(record) = draft.add(Arc::clone(slot), 0, profile, host.clone()) {
+        Finding::New(slot) => {
+            if let Some(record) = draft.add(slot.clone(), 0) {
                 tracing::debug!(machine_id = %record.machine.id, "slot added");
             }
         }
-        Finding::Changed { machine, profile } => {
-            let Some(record) = draft.machine(machine).cloned() else {
+        Finding::Changed {
+            machine,
+            profile,
+            withheld,
+            asked_at,
+        } => {
+            let Some(old) = draft.machine(machine).cloned() else {
                 return;
             };
-            let mut record = Record::clone(&record);
-            record.shape = draft.shape(profile);
-            record.machine.profile = Arc::clone(&record.shape.profile);
-            draft.put(record);
+            let mut record = Record::clone(&old);
+            if let Some(profile) = profile {
+                record.shape = draft.shape(profile);
+                record.machine.profile = Arc::clone(&record.shape.profile);
+            }
+            // What was asked before a Delete ended says nothing about the room it left.
+            if record.returned <= *asked_at {
+                record.withheld.clone_from(withheld);
+            }
+            if record != *old {
+                draft.put(record);
+            }
         }
-        Finding::Lost { machine, lost } => {
+        Finding::Lost {
+            machine,
+            lost,
+            withheld,
+        } => {
             let Some(record) = draft.machine(machine).filter(|record| has_lost(&record.machine, lost)) else {
                 return;
             };
             let cluster = record.machine.cluster.as_ref().map(ToString::to_string);
+            let mut record = Record::clone(record);
+            record.withheld.clone_from(withheld);
+            draft.put(record);
             if let Some(fresh) = draft.retire(machine) {
                 let reason = &lost.reason;
                 tracing::warn!(machine_id = %machine, fresh_id = %fresh.machine.id, cluster, %reason, "host lost; the slot comes back under a fresh id");
@@ -136,10 +166,16 @@ pub(crate) fn adopt(draft: &mut Draft<'_>, finding: &Finding) {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use providerkit_backend::{CapacityType, Slot};
+    use providerkit_backend::CapacityType;
 
     use super::*;
-    use crate::{engine::view::View, store::Snapshot};
+    use crate::{
+        engine::{
+            record::{Inputs, Running},
+            view::View,
+        },
+        store::Snapshot,
+    };
 
     fn change<T>(view: &mut View, edit: impl FnOnce(&mut Draft<'_>) -> T) -> T {
         let mut draft = Draft::new(view);
@@ -153,10 +189,60 @@ mod tests {
         let mut view = View::load(Snapshot::default(), NonZeroUsize::MIN);
         let profile = Arc::new(Profile::new("t", "z", CapacityType::OnDemand));
         let record = change(&mut view, |draft| {
-            let host = Some(HostRef::new("p", reference));
-            draft.add("m".into(), 0, &profile, host)
+            draft.add(Slot::new("m", profile).host(HostRef::new("p", reference)), 0)
         });
         (view, record.unwrap().machine.id.clone())
+    }
+
+    fn withheld(machine: &MachineId, reason: Option<&str>, asked_at: u64) -> Finding {
+        Finding::Changed {
+            machine: machine.clone(),
+            profile: None,
+            withheld: reason.map(Into::into),
+            asked_at,
+        }
+    }
+
+    #[test]
+    fn what_was_asked_before_a_delete_ended_withholds_nothing() {
+        let (mut view, machine) = with_host("h");
+        let asked_at = view.head;
+        let operation = OperationId::mint();
+        change(&mut view, |draft| {
+            let mut record = Record::clone(draft.machine(&machine).unwrap());
+            record.machine.state = State::Deleting;
+            record.withheld = Some("no room".into());
+            record.running = Some(Arc::new(Running {
+                id: operation,
+                transition: Transition::Delete,
+                accepted: SystemTime::now(),
+                deadline: SystemTime::now(),
+                attempt: 1,
+                inputs: Inputs::None,
+            }));
+            draft.put(record);
+        });
+        change(&mut view, |draft| {
+            finish(draft, &machine, operation, &Ok(None), SystemTime::now()).unwrap();
+            adopt(draft, &withheld(&machine, Some("no room"), asked_at));
+        });
+        assert!(!view.machines[&machine].is_hidden(), "the Delete has just made room");
+        let (head, asked_at) = (view.head, view.head);
+        change(&mut view, |draft| {
+            adopt(draft, &withheld(&machine, Some("no room"), asked_at));
+        });
+        assert!(view.machines[&machine].is_hidden());
+        assert_eq!(view.head, head, "a delta has nothing to say of it");
+        change(&mut view, |draft| adopt(draft, &withheld(&machine, None, asked_at)));
+        assert_eq!((view.machines[&machine].is_hidden(), view.head), (false, head + 1));
+    }
+
+    #[test]
+    fn a_finding_that_changes_nothing_is_no_change() {
+        let (view, machine) = with_host("h");
+        let mut draft = Draft::new(&view);
+        adopt(&mut draft, &withheld(&machine, None, view.head));
+        assert!(draft.is_empty());
     }
 
     /// Found before, adopted after: commands queue up in between.
@@ -169,6 +255,7 @@ mod tests {
             Finding::Lost {
                 machine: machine.clone(),
                 lost,
+                withheld: None,
             }
         };
         change(&mut view, |draft| adopt(draft, &lost("first")));

@@ -61,7 +61,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut pause: Duration) {
 pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
     let begun = Instant::now();
     let limit = shared.options.timeouts.describe;
-    let known = known(&shared.view());
+    let (known, asked_at) = known(&shared.view());
     let slots = match tokio::time::timeout(limit, shared.backend.describe(&known)).await {
         Ok(slots) => slots,
         Err(_elapsed) => Err(Error::new(format!("no description within {limit:?}"))),
@@ -69,7 +69,7 @@ pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
     let outcome = if slots.is_ok() { "ok" } else { "error" };
     metrics::counter!(crate::metric::RECONCILES, "outcome" => outcome).increment(1);
     metrics::histogram!(crate::metric::RECONCILE_DURATION).record(begun.elapsed().as_secs_f64());
-    let found = compare(shared, slots?);
+    let found = compare(shared, slots?, asked_at);
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
@@ -100,10 +100,11 @@ pub(crate) async fn adopt(shared: &Shared, findings: Vec<Finding>) -> Result<(),
     Ok(())
 }
 
-/// What the backend is told. A machine is a handful of shared texts, so this is cheap also for a large fleet.
-fn known(view: &View) -> Vec<Known> {
+/// What the backend is told, and the revision of that. A machine is a handful of shared texts, so this is cheap also for
+/// a large fleet.
+fn known(view: &View) -> (Vec<Known>, u64) {
     let records = view.machines.values();
-    records
+    let known = records
         .map(|record| {
             let known = Known::new(Arc::clone(&record.slot), record.machine.clone());
             let uncleaned = record.failure.as_deref().filter(|failure| !failure.cleaned);
@@ -113,10 +114,11 @@ fn known(view: &View) -> Vec<Known> {
                 None => known,
             }
         })
-        .collect()
+        .collect();
+    (known, view.head)
 }
 
-fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {
+fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
     let (mut findings, mut rejected) = (Vec::new(), Vec::new());
     let mut seen = HashSet::with_capacity(slots.len());
     let view = shared.view();
@@ -136,18 +138,27 @@ fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {
         }
         let known = machines.get(&*slot.name).and_then(|id| view.machines.get(*id));
         let Some(record) = known else {
-            findings.push(Finding::New {
-                slot: slot.name,
-                profile: slot.profile,
-                host: slot.host,
-            });
+            findings.push(Finding::New(slot));
             continue;
         };
         let machine = record.machine.id.clone();
         if let Some(lost) = slot.lost.filter(|lost| finish::has_lost(&record.machine, lost)) {
-            findings.push(Finding::Lost { machine, lost });
-        } else if let Some(profile) = refreshed(&record.machine.profile, &slot.profile) {
-            findings.push(Finding::Changed { machine, profile });
+            let withheld = slot.withheld;
+            findings.push(Finding::Lost {
+                machine,
+                lost,
+                withheld,
+            });
+            continue;
+        }
+        let profile = refreshed(&record.machine.profile, &slot.profile);
+        if profile.is_some() || record.withheld != slot.withheld {
+            findings.push(Finding::Changed {
+                machine,
+                profile,
+                withheld: slot.withheld,
+                asked_at,
+            });
         }
     }
     Look { findings, rejected }

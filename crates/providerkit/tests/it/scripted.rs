@@ -121,6 +121,18 @@ impl Scripted {
         self.under_way.load(Ordering::Relaxed)
     }
 
+    /// What the next looks find: slots of one profile, some with the reason why they are withheld.
+    pub(crate) fn offer(&self, slots: &[(&str, Option<&str>)]) {
+        let slots = slots.iter().map(|(name, withheld)| {
+            let slot = Slot::new(*name, profile());
+            match withheld {
+                Some(reason) => slot.withheld(*reason),
+                None => slot,
+            }
+        });
+        *self.slots.lock().unwrap() = Ok(slots.collect());
+    }
+
     /// Holds looks between what they see and their answer, until they are let go.
     pub(crate) fn hold_looks(&self, hold: bool) {
         self.look_gate.send_replace(!hold);
