@@ -116,7 +116,19 @@ pub(crate) enum Finding {
 pub(crate) fn adopt(draft: &mut Draft<'_>, finding: &Finding) {
     match finding {
         Finding::New(slot) => {
-            if let Some(record) = draft.add(slot.clone(), 0) {
+            if let Some(adopted) = slot.adopted.clone() {
+                let (machine, slot_name) = (adopted.machine.clone(), &slot.name);
+                match draft.adopt(slot.clone(), adopted) {
+                    Some(record) => {
+                        let cluster = record.machine.cluster.as_ref().map(tracing::field::display);
+                        tracing::info!(machine_id = %machine, slot = %slot_name, cluster, "machine adopted");
+                    }
+                    // The next look says whose it is.
+                    None => {
+                        tracing::warn!(machine_id = %machine, slot = %slot_name, "not adopted: the id is taken");
+                    }
+                }
+            } else if let Some(record) = draft.add(slot.clone(), 0) {
                 tracing::debug!(machine_id = %record.machine.id, "slot added");
             }
         }

@@ -120,6 +120,8 @@ fn known(view: &View) -> (Vec<Known>, u64) {
 
 fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
     let (mut findings, mut rejected) = (Vec::new(), Vec::new());
+    // Before what is only offered, so that no slot's first id is one that another slot's machine has already.
+    let (mut adoptions, mut adopted_by) = (Vec::new(), HashMap::new());
     let mut seen = HashSet::with_capacity(slots.len());
     let view = shared.view();
     let machines: HashMap<&str, &MachineId> = view
@@ -138,7 +140,21 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
         }
         let known = machines.get(&*slot.name).and_then(|id| view.machines.get(*id));
         let Some(record) = known else {
-            findings.push(Finding::New(slot));
+            let Some(adopted) = &slot.adopted else {
+                findings.push(Finding::New(slot));
+                continue;
+            };
+            let taken = view.machines.get(&adopted.machine).map(|record| &record.slot);
+            if let Some(other) = taken.or_else(|| adopted_by.get(&adopted.machine)) {
+                rejected.push(format!(
+                    "slot `{}` has machine `{}`, but so has slot `{other}`; remove the one that is not BigFleet's from \
+                     the substrate",
+                    slot.name, adopted.machine
+                ));
+                continue;
+            }
+            adopted_by.insert(adopted.machine.clone(), Arc::clone(&slot.name));
+            adoptions.push(Finding::New(slot));
             continue;
         };
         let machine = record.machine.id.clone();
@@ -161,7 +177,11 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
             });
         }
     }
-    Look { findings, rejected }
+    adoptions.append(&mut findings);
+    Look {
+        findings: adoptions,
+        rejected,
+    }
 }
 
 /// A machine keeps what it is and where; only what it costs and offers follows the substrate.

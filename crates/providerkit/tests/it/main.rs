@@ -7,6 +7,7 @@
     reason = "a test that meets a surprise fails"
 )]
 
+mod adopted;
 mod client;
 mod crash;
 mod deadline;
