@@ -14,7 +14,7 @@
 //!
 //! **Looks.** [`Backend::describe`] is told the machines that are [`Known`] and answers with the [`Slot`]s there are. The
 //! engine adds new slots, takes over what a known one costs and offers, and retires a machine whose host is [`Lost`]. It
-//! removes nothing because it was not mentioned.
+//! removes nothing because it was not mentioned. Between looks at intervals, [`Backend::changed`] asks for one.
 //!
 //! **A slot that cannot be created now** is [withheld](Slot::withheld): BigFleet gives up a machine for good when its
 //! Create is refused, so what cannot work is better not offered. While its machine is SPECULATIVE it is then in no List,

@@ -22,6 +22,8 @@ use crate::{
 
 /// Findings in one commit, so that a first look at a large fleet does not hold up calls.
 const CHUNK: usize = 4096;
+/// From one look to the next, at least.
+const GAP: Duration = Duration::from_millis(100);
 /// After a look that failed, sooner than usual.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -34,26 +36,44 @@ pub(crate) struct Look {
     pub(crate) rejected: Vec<String>,
 }
 
-/// Looks for ever.
-pub(crate) async fn run(shared: Arc<Shared>, mut pause: Duration) {
+/// Looks for ever: after this pause, if any, then at intervals, and whenever the backend says that something changed.
+pub(crate) async fn run(shared: Arc<Shared>, mut pause: Option<Duration>) {
+    let mut looked = Instant::now();
     loop {
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = shared.backend.changed() => {}
+        }
+        // What else changes by then is seen in one look.
+        tokio::time::sleep_until(looked + GAP).await;
+        looked = Instant::now();
+        let between = shared.options.between_looks();
+        // Also without an interval: a change that was told is not told again.
+        let retry = Some(between.map_or(RETRY, |between| RETRY.min(between)));
         pause = match look(&shared).await {
             Ok(found) => {
                 for fault in &found.rejected {
                     tracing::warn!(%fault, "a slot is left out");
                 }
                 match adopt(&shared, found.findings).await {
-                    Ok(()) => shared.options.reconcile_interval,
+                    Ok(()) => between,
                     // The writer has logged it.
-                    Err(_) => RETRY.min(shared.options.reconcile_interval),
+                    Err(_) => retry,
                 }
             }
             Err(error) => {
                 tracing::warn!(error = %error.report(), "the substrate could not be described; the inventory stays");
-                RETRY.min(shared.options.reconcile_interval)
+                retry
             }
         };
+    }
+}
+
+/// For ever, without a time.
+async fn sleep(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod adopted;
+mod changed;
 mod client;
 mod crash;
 mod deadline;
@@ -22,3 +23,4 @@ mod restart;
 mod scripted;
 mod sqlite;
 mod withheld;
+mod withheld_wire;
