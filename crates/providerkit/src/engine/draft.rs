@@ -190,17 +190,14 @@ impl<'view> Draft<'view> {
         self.put(record)
     }
 
-    /// Takes a machine out and brings its slot back under a fresh id (contract §11.4), withheld if the slot was: nobody
-    /// has heard of that id, so nobody waits for it. The old one's marks live on as ghosts.
-    pub(crate) fn retire(&mut self, id: &MachineId) -> Option<Arc<Record>> {
+    /// Takes a machine out and brings its slot back under a fresh id (contract §11.4), withheld if the slot is: nobody has
+    /// heard of that id, so nobody waits for it. The old one's marks live on as ghosts.
+    pub(crate) fn retire(&mut self, id: &MachineId, slot: Slot) -> Option<Arc<Record>> {
         let old = Arc::clone(self.machine(id)?);
         self.machines.insert(id.clone(), None);
         for (shard, mark) in old.marks.iter() {
             self.marks.insert((id.clone(), shard.clone()), *mark);
         }
-        let mut slot = Slot::new(Arc::clone(&old.slot), Arc::clone(&old.shape.profile));
-        slot.host = old.machine.host.clone().filter(|_| old.hosted);
-        slot.withheld.clone_from(&old.withheld);
         self.add(slot, old.generation)
     }
 

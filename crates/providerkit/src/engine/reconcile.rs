@@ -149,7 +149,7 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
         .values()
         .map(|record| (&*record.slot, &record.machine.id))
         .collect();
-    for slot in slots {
+    for mut slot in slots {
         if !seen.insert(Arc::clone(&slot.name)) {
             rejected.push(format!("slot `{}` is there twice", slot.name));
             continue;
@@ -178,13 +178,9 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
             continue;
         };
         let machine = record.machine.id.clone();
-        if let Some(lost) = slot.lost.filter(|lost| finish::has_lost(&record.machine, lost)) {
-            let withheld = slot.withheld;
-            findings.push(Finding::Lost {
-                machine,
-                lost,
-                withheld,
-            });
+        let lost = slot.lost.take();
+        if let Some(lost) = lost.filter(|lost| finish::has_lost(&record.machine, lost)) {
+            findings.push(Finding::Lost { machine, lost, slot });
             continue;
         }
         let profile = refreshed(&record.machine.profile, &slot.profile);
