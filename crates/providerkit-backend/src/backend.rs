@@ -83,7 +83,7 @@ pub trait Backend: Send + Sync + 'static {
     /// while none waits must make the next one resolve at once; one that has resolved has told its change.
     /// `tokio::sync::Notify` with `notify_one` and `notified` does just that.
     async fn changed(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Whether the transition can be accepted now. Asked before the ack, for calls that pass every other check.
