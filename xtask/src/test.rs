@@ -25,6 +25,7 @@ const PACKAGES: &[Package] = &[
     ("sshd", "openssh-server"),
     ("saslpasswd2", "sasl2-bin"),
     ("xz", "xz-utils"),
+    ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
 ];
 
 /// What goes with them and is no program.
