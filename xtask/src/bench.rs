@@ -31,9 +31,9 @@ pub(crate) struct Rpc {
     /// A short run that shows that everything works; its figures mean little
     #[arg(long)]
     quick: bool,
-    /// Only these parts, with commas between them: calls, fake, streams, events
-    #[arg(long)]
-    only: Option<String>,
+    /// More arguments for the program that measures, after `--`; its own `--help` lists them
+    #[arg(last = true)]
+    more: Vec<String>,
 }
 
 /// A real daemon, and what libvirt's own client is built from.
@@ -57,11 +57,11 @@ pub(crate) fn run(what: &What) -> Result<()> {
             &format!("--small={small}"),
             &format!("--large={large}"),
         ])),
-        What::Rpc(Rpc { quick, only }) => {
+        What::Rpc(Rpc { quick, more }) => {
             packages::install(RPC_PACKAGES, &["libvirt-daemon-driver-qemu"])?;
             let mut command = process::cargo(["run", "--release", "--package=rpc-bench", "--"]);
             command.args(quick.then_some("--quick"));
-            command.args(only.as_ref().map(|parts| format!("--only={parts}")));
+            command.args(more);
             process::run(&mut command)
         }
     }

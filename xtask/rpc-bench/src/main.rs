@@ -30,6 +30,12 @@ struct Cli {
     /// Only these parts of it
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<plan::Part>,
+    /// How long each measurement of calls and events lasts
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    milliseconds: Option<u64>,
+    /// How large the volume is
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=4096))]
+    volume_mib: Option<u64>,
     #[command(subcommand)]
     role: Option<role::Role>,
 }
@@ -46,7 +52,10 @@ fn main() -> ExitCode {
         eprintln!("cannot measure here: {missing}");
         return ExitCode::from(CANNOT);
     }
-    verdict(plan::run(&plan::Plan::new(cli.quick, cli.only)))
+    let mut plan = plan::Plan::new(cli.quick, cli.only);
+    plan.milliseconds = cli.milliseconds.unwrap_or(plan.milliseconds);
+    plan.volume_mib = cli.volume_mib.unwrap_or(plan.volume_mib);
+    verdict(plan::run(&plan))
 }
 
 fn verdict(outcome: anyhow::Result<()>) -> ExitCode {

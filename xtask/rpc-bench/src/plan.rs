@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{
     daemon::{self, Libvirtd},
-    machine::{self, Neighbours},
+    machine::{self, Neighbours, Priority},
     process::{CLIENT, SERVER, Server, pinned, role, sample},
     role::{Call, hash},
     rounds::{Figure, Rounds},
@@ -31,10 +31,11 @@ pub(crate) enum Part {
 
 /// How long and how often.
 pub(crate) struct Plan {
+    quick: bool,
     parts: Vec<Part>,
     rounds: u64,
-    milliseconds: u64,
-    volume: usize,
+    pub(crate) milliseconds: u64,
+    pub(crate) volume_mib: u64,
 }
 
 const MIB: f64 = (1 << 20) as f64;
@@ -43,12 +44,13 @@ impl Plan {
     pub(crate) fn new(quick: bool, only: Vec<Part>) -> Self {
         let all = vec![Part::Calls, Part::Fake, Part::Streams, Part::Events];
         let parts = if only.is_empty() { all } else { only };
-        let (rounds, milliseconds, volume) = if quick { (2, 50, 8 << 20) } else { (5, 1000, 1 << 30) };
+        let (rounds, milliseconds, volume_mib) = if quick { (2, 50, 8) } else { (5, 1000, 1024) };
         Self {
+            quick,
             parts,
             rounds,
             milliseconds,
-            volume,
+            volume_mib,
         }
     }
 }
@@ -59,6 +61,7 @@ impl Plan {
 /// When something cannot be measured. A missed goal is no failure: the table says so.
 pub(crate) fn run(plan: &Plan) -> Result<()> {
     let begun = Instant::now();
+    let _priority = (!plan.quick).then(Priority::highest).transpose()?;
     let dir = tempfile::tempdir().context("making a folder to work in")?;
     let mut bench = Bench::start(plan, dir)?;
     for part in &plan.parts {
@@ -96,7 +99,7 @@ impl<'a> Bench<'a> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let version = runtime.block_on(daemon.version())?;
         if plan.parts.contains(&Part::Streams) {
-            let bytes = plan.volume as u64;
+            let bytes = plan.volume_mib << 20;
             runtime
                 .block_on(daemon.make_volume(bytes))
                 .context("making the volume")?;
@@ -174,8 +177,8 @@ impl<'a> Bench<'a> {
     fn streams(&mut self) -> Result<()> {
         let uri = self.daemon.uri("qemu", "/system");
         let socket = self.daemon.socket();
-        let bytes = self.plan.volume.to_string();
-        let size = self.plan.volume >> 20;
+        let size = self.plan.volume_mib;
+        let bytes = (size << 20).to_string();
         self.table
             .section(format!("a volume of {size} MiB in memory"), "raw probe");
         let verified = |sample: Sample| -> Result<Sample> {

@@ -3,7 +3,7 @@
 //! It blocks, knows one thing to wait for, and has its packets ready before the clock starts.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{IoSliceMut, Read as _, Write as _},
     os::unix::net::UnixStream,
     path::Path,
 };
@@ -75,19 +75,16 @@ pub(super) fn download(socket: &Path, bytes: usize) -> Result<Sample> {
     let clock = Clock::start();
     daemon.call::<StorageVolDownload>(&args, SERIAL)?;
     let mut got = 0;
-    loop {
-        let (header, length) = daemon.header()?;
-        if header.status != MessageStatus::CONTINUE {
-            return Err(daemon.complaint(&header, length));
-        }
-        if length == 0 {
-            break;
-        }
+    let (mut header, mut length) = daemon.header()?;
+    while header.status == MessageStatus::CONTINUE && length > 0 {
         let room = target
             .get_mut(got..got + length)
             .context("more than the volume holds")?;
-        daemon.socket.read_exact(room)?;
         got += length;
+        (header, length) = daemon.body_and_header(room)?;
+    }
+    if header.status != MessageStatus::CONTINUE {
+        return Err(daemon.complaint(&header, length));
     }
     daemon.socket.write_all(&end)?;
     daemon.finish()?;
@@ -138,8 +135,23 @@ impl Daemon {
 
     /// The next message's header, and how many bytes follow it.
     fn header(&mut self) -> Result<(Header, usize)> {
+        self.body_and_header(&mut [])
+    }
+
+    /// Fills `body`, and reads the header after it with as few system calls.
+    fn body_and_header(&mut self, body: &mut [u8]) -> Result<(Header, usize)> {
         let mut head = [0; HEADER];
-        self.socket.read_exact(&mut head)?;
+        let (whole, mut have) = (body.len() + HEADER, 0);
+        while have < whole {
+            let of_head = have.saturating_sub(body.len());
+            let parts = &mut [
+                IoSliceMut::new(body.get_mut(have..).unwrap_or_default()),
+                IoSliceMut::new(head.get_mut(of_head..).unwrap_or_default()),
+            ];
+            let got = self.socket.read_vectored(parts)?;
+            ensure!(got > 0, "the daemon has hung up");
+            have += got;
+        }
         let length = frame::length(&head)?.context("no length")?;
         let (header, _) = frame::split(&head)?;
         Ok((header, length - HEADER))
