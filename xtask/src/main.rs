@@ -10,6 +10,7 @@ mod codegen;
 mod crash;
 mod demo;
 mod libvirt;
+mod packages;
 mod process;
 mod test;
 mod tidy;

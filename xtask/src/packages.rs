@@ -1,4 +1,4 @@
-//! Debian packages that the tests' real peers come in.
+//! Debian packages that tests and benchmarks need beside Rust.
 
 use std::{
     env, fs,
@@ -6,36 +6,29 @@ use std::{
     process::{Command, Stdio},
 };
 
+use anyhow::{Context, Result, bail};
+
 use crate::process;
 
-/// A program the tests start, and its package.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("libvirtd", "libvirt-daemon-system"),
-    ("qemu-system-x86_64", "qemu-system-x86"),
-    ("qemu-img", "qemu-utils"),
-    ("nc", "netcat-openbsd"),
-    ("sshd", "openssh-server"),
-    ("saslpasswd2", "sasl2-bin"),
-];
+/// A program or a file with its whole path, and the package it comes in.
+pub(crate) type Package = (&'static str, &'static str);
 
-/// What goes with them and is no program.
-const WITH_THEM: &[&str] = &["libvirt-daemon-driver-qemu", "libsasl2-modules"];
-
-/// Installs what is missing, where that can be done. Where it cannot, the tests that need it say so themselves: loudly
-/// on a person's machine, as failures in CI.
-pub(super) fn install() {
-    let missing: Vec<&str> = PROGRAMS
+/// Installs what is missing of `wanted`, and then `with_them` too, which are recognised by nothing.
+///
+/// # Errors
+/// Names what is missing and cannot be installed.
+pub(crate) fn install(wanted: &[Package], with_them: &[&str]) -> Result<()> {
+    let missing: Vec<&str> = wanted
         .iter()
-        .filter(|(program, _)| !is_there(program))
+        .filter(|(sign, _)| !is_there(sign))
         .map(|(_, name)| *name)
         .collect();
     if missing.is_empty() {
-        return;
+        return Ok(());
     }
     let list = missing.join(" ");
     if !is_there("apt-get") || !rustix::process::geteuid().is_root() {
-        eprintln!("*** missing: {list}. Tests against real peers are skipped; install them, or run this as root");
-        return;
+        bail!("{list} missing; install them, or run this as root on Debian");
     }
     eprintln!("installing {list}");
     // Tests start their own daemons; those of the packages would only be in the way.
@@ -50,19 +43,15 @@ pub(super) fn install() {
     };
     // Of the release, and also where a newer one is installed: QEMU and its tools are of one version or in conflict.
     let tools = codename().map_or_else(|| "qemu-utils".to_owned(), |release| format!("qemu-utils/{release}"));
-    let mut install = vec![
-        "install",
-        "--yes",
-        "--no-install-recommends",
-        "--allow-downgrades",
-        &tools,
-    ];
-    install.extend(missing.into_iter().filter(|name| *name != "qemu-utils"));
-    install.extend(WITH_THEM);
-    let outcome = apt(&["update"]).and_then(|()| apt(&install));
-    if let Err(error) = outcome {
-        eprintln!("*** {list} cannot be installed: {error:#}");
+    let mut install = vec!["install", "--yes", "--no-install-recommends", "--allow-downgrades"];
+    if missing.iter().any(|name| name.starts_with("qemu")) {
+        install.push(&tools);
     }
+    install.extend(missing.iter().filter(|name| **name != "qemu-utils"));
+    install.extend(with_them);
+    apt(&["update"])
+        .and_then(|()| apt(&install))
+        .with_context(|| format!("installing {list}"))
 }
 
 /// Debian's name of the running release.
