@@ -1,104 +1,120 @@
-//! Domains: finding and changing them.
+//! Domains: defining them, and forgetting them.
 
 use super::{
-    call::Refusal,
-    event,
-    world::{Domain, World},
-    xml::{Description, normalised},
+    call::{Call, Refusal},
+    domain::Domain,
+    event, guest,
+    hardware::Hardware,
+    world::World,
+    xml::{Description, child, rewritten},
 };
 use crate::wire::{
     constant::{
         domain::{
-            DomainEventDefinedDetailType, DomainEventShutdownDetailType, DomainEventStartedDetailType,
-            DomainEventStoppedDetailType, DomainEventType, DomainEventUndefinedDetailType, DomainRunningReason,
-            DomainShutoffReason, DomainState,
+            DomainEventDefinedDetailType, DomainEventType, DomainEventUndefinedDetailType, DomainShutoffReason,
+            DomainState, DomainUndefineFlags as Flags,
         },
         error::ErrorNumber,
     },
-    remote::record::DomainRef,
-    xdr::Uuid,
+    remote::{
+        domain::{
+            DomainDefineXml, DomainDefineXmlFlags, DomainDefineXmlFlagsRet, DomainDefineXmlRet, DomainUndefine,
+            DomainUndefineFlags,
+        },
+        record::DomainRef,
+    },
 };
 
-impl World {
-    pub(super) fn domain(&mut self, wanted: &DomainRef) -> Result<&mut Domain, Refusal> {
-        self.domain_by(
-            |d| d.uuid == wanted.uuid,
-            &format!("no domain with matching uuid '{}' ({})", wanted.uuid, wanted.name),
-        )
-    }
+/// Since when undefining knows which flags.
+const UNDEFINE_FLAGS: [(u64, Flags); 7] = [
+    (9_004, Flags::MANAGED_SAVE),
+    (9_005, Flags::SNAPSHOTS_METADATA),
+    (1_002_009, Flags::NVRAM),
+    (2_003_000, Flags::KEEP_NVRAM),
+    (5_006_000, Flags::CHECKPOINTS_METADATA),
+    (8_009_000, Flags::TPM),
+    (8_009_000, Flags::KEEP_TPM),
+];
 
-    pub(super) fn domain_by(&mut self, is: impl Fn(&Domain) -> bool, missing: &str) -> Result<&mut Domain, Refusal> {
-        let found = self.domains.iter_mut().find(|d| is(d));
-        found.ok_or_else(|| Refusal::new(ErrorNumber::ERR_NO_DOMAIN, format!("Domain not found: {missing}")))
-    }
-
-    /// A domain that must be running.
-    pub(super) fn running(&mut self, wanted: &DomainRef) -> Result<&mut Domain, Refusal> {
-        let domain = self.domain(wanted)?;
-        if domain.is_active() {
-            return Ok(domain);
+pub(super) fn answer(call: &mut Call<'_>) {
+    call.on::<DomainDefineXmlFlags>(|world, args| {
+        let dom = world.define_domain(&args.xml.to_string_lossy(), true)?;
+        Ok(DomainDefineXmlFlagsRet { dom })
+    });
+    call.on::<DomainDefineXml>(|world, args| {
+        let dom = world.define_domain(&args.xml.to_string_lossy(), true)?;
+        Ok(DomainDefineXmlRet { dom })
+    });
+    call.on::<DomainUndefineFlags>(|world, args| {
+        let known = UNDEFINE_FLAGS.iter().filter(|(since, _)| world.host.version >= *since);
+        let unknown = known.fold(args.flags, |rest, (_, flag)| rest & !flag.bits());
+        if unknown != 0 {
+            let message = format!("unsupported flags (0x{unknown:x}) in function qemuDomainUndefineFlags");
+            return Err(Refusal::argument(message));
         }
-        Err(Refusal::invalid(
-            "Requested operation is not valid: domain is not running",
-        ))
-    }
+        world.undefine_domain(&args.dom, Flags(args.flags))
+    });
+    call.on::<DomainUndefine>(|world, args| world.undefine_domain(&args.dom, Flags::empty()));
+}
 
+impl World {
     /// Defines a domain, or makes one that is gone when it stops.
-    pub(super) fn define_domain(&mut self, xml: &str, persistent: bool) -> Result<Uuid, Refusal> {
+    pub(super) fn define_domain(&mut self, xml: &str, persistent: bool) -> Result<DomainRef, Refusal> {
         let description = Description::parse(xml, "domain")?;
         let name = description.name()?;
         let given = description.uuid()?;
-        let known = self
-            .domains
-            .iter()
-            .position(|d| d.name == name || Some(d.uuid) == given);
-        if let Some(known) = known.and_then(|at| self.domains.get_mut(at)) {
+        let known = given.and_then(|uuid| self.domains.find(&uuid));
+        let known = known.or_else(|| self.domains.named(&name));
+        if let Some(known) = known {
             let same = known.name == name && given.is_none_or(|uuid| uuid == known.uuid);
-            if !same || !persistent {
-                let message = format!(
-                    "operation failed: domain '{}' already exists with uuid {}",
-                    known.name, known.uuid
-                );
-                let code = if persistent {
-                    ErrorNumber::ERR_OPERATION_FAILED
-                } else {
-                    ErrorNumber::ERR_OPERATION_INVALID
-                };
-                return Err(Refusal::new(code, message));
+            if !same {
+                let message = format!("domain '{}' already exists with uuid {}", known.name, known.uuid);
+                return Err(Refusal::new(
+                    ErrorNumber::ERR_OPERATION_FAILED,
+                    format!("operation failed: {message}"),
+                ));
+            }
+            if !persistent {
+                let message = format!("domain '{}' is already active", known.name);
+                let message = format!("Requested operation is not valid: {message}");
+                return Err(Refusal::invalid(message));
             }
         }
-        let uuid = match (given, &known) {
-            (Some(uuid), _) => uuid,
-            (None, Some(at)) => self.domains.get(*at).map_or_else(Uuid::default, |d| d.uuid),
-            (None, None) => self.next_uuid(),
-        };
-        let fresh = Domain {
-            xml: normalised(xml, "domain", uuid),
-            metadata: description.metadata().into_iter().collect(),
-            memory_kib: description.size(&["memory"], 1 << 10).unwrap_or(0) >> 10,
-            vcpus: description.text(&["vcpu"]).and_then(|t| t.parse().ok()).unwrap_or(1),
-            has_agent: description.has_agent(),
-            name,
-            uuid,
-            id: -1,
-            state: DomainState::SHUTOFF,
-            reason: DomainShutoffReason::UNKNOWN.0,
-            persistent,
-            autostart: false,
-            agent_up: false,
-            guest: super::guest::State::default(),
-        };
-        let (dom, detail) = match known.and_then(|at| self.domains.get_mut(at)) {
+        let known = known.map(|known| known.uuid);
+        let uuid = given.or(known).unwrap_or_else(|| self.next_uuid());
+        let metadata = description.metadata().into_iter().collect();
+        let xml = rewritten(xml, uuid, |node| {
+            let lacks = node.has_tag_name("interface") && child(node, "mac").is_none();
+            lacks.then(|| format!("<mac address='{}'/>", mac(self.next())))
+        });
+        let hardware = Hardware::read(&Description::parse(&xml, "domain")?);
+        let (dom, detail) = match self.domains.find_mut(&uuid) {
             Some(known) => {
-                known.xml = fresh.xml;
-                known.metadata = fresh.metadata;
-                known.memory_kib = fresh.memory_kib;
-                known.vcpus = fresh.vcpus;
-                known.has_agent = fresh.has_agent;
+                known.xml = xml;
+                known.metadata = metadata;
+                known.hardware = hardware;
                 known.persistent = true;
                 (known.to_ref(), DomainEventDefinedDetailType::UPDATED)
             }
             None => {
+                let fresh = Domain {
+                    name,
+                    uuid,
+                    id: -1,
+                    xml,
+                    hardware,
+                    metadata,
+                    state: DomainState::SHUTOFF,
+                    reason: DomainShutoffReason::UNKNOWN.0,
+                    persistent,
+                    autostart: false,
+                    has_nvram: false,
+                    saved: None,
+                    snapshots: Vec::new(),
+                    checkpoints: Vec::new(),
+                    disk_errors: Default::default(),
+                    guest: guest::State::default(),
+                };
                 let dom = fresh.to_ref();
                 self.domains.push(fresh);
                 (dom, DomainEventDefinedDetailType::ADDED)
@@ -107,119 +123,55 @@ impl World {
         if persistent {
             event::lifecycle(self, &dom, DomainEventType::DEFINED, detail.0);
         }
-        Ok(uuid)
-    }
-
-    pub(super) fn start_domain(&mut self, uuid: Uuid, paused: bool) -> Result<DomainRef, Refusal> {
-        let id = i32::try_from(self.next()).unwrap_or(1);
-        let free = self.memory_kib.saturating_sub(self.used_kib());
-        let domain = self.domain_by(|d| d.uuid == uuid, "it is gone")?;
-        if domain.is_active() {
-            return Err(Refusal::invalid(
-                "Requested operation is not valid: domain is already running",
-            ));
-        }
-        if domain.memory_kib > free {
-            let message = "internal error: process exited while connecting to monitor: cannot set up guest memory: Cannot allocate memory";
-            return Err(Refusal::new(ErrorNumber::ERR_INTERNAL_ERROR, message));
-        }
-        domain.id = id;
-        (domain.state, domain.reason) = if paused {
-            (DomainState::PAUSED, 1)
-        } else {
-            (DomainState::RUNNING, DomainRunningReason::BOOTED.0)
-        };
-        let dom = domain.to_ref();
-        event::lifecycle(
-            self,
-            &dom,
-            DomainEventType::STARTED,
-            DomainEventStartedDetailType::BOOTED.0,
-        );
-        if !paused {
-            super::guest::boot(self, uuid);
-        }
         Ok(dom)
     }
 
-    /// Stops a running domain; one without definition is gone.
-    pub(super) fn stop_domain(&mut self, wanted: &DomainRef, reason: DomainShutoffReason) -> Result<(), Refusal> {
-        let domain = self.running(wanted)?;
-        let was = domain.to_ref();
-        domain.stop(reason);
-        let detail = match reason {
-            DomainShutoffReason::DESTROYED => DomainEventStoppedDetailType::DESTROYED,
-            DomainShutoffReason::CRASHED => DomainEventStoppedDetailType::CRASHED,
-            _ => DomainEventStoppedDetailType::SHUTDOWN,
-        };
-        if reason == DomainShutoffReason::SHUTDOWN {
-            event::lifecycle(
-                self,
-                &was,
-                DomainEventType::SHUTDOWN,
-                DomainEventShutdownDetailType::GUEST.0,
-            );
-        }
-        event::lifecycle(self, &was, DomainEventType::STOPPED, detail.0);
-        self.domains.retain(|d| d.persistent || d.is_active());
-        Ok(())
-    }
-
-    pub(super) fn undefine_domain(&mut self, wanted: &DomainRef) -> Result<(), Refusal> {
+    fn undefine_domain(&mut self, wanted: &DomainRef, flags: Flags) -> Result<(), Refusal> {
         let domain = self.domain(wanted)?;
-        if !domain.persistent {
-            return Err(Refusal::invalid(
-                "Requested operation is not valid: cannot undefine transient domain",
-            ));
-        }
+        domain.refuse_to_forget(flags)?;
         domain.persistent = false;
-        let dom = domain.to_ref();
-        self.domains.retain(|d| d.persistent || d.is_active());
-        event::lifecycle(
-            self,
-            &dom,
-            DomainEventType::UNDEFINED,
-            DomainEventUndefinedDetailType::REMOVED.0,
-        );
-        Ok(())
-    }
-
-    pub(super) fn crash(&mut self, name: &str) {
-        if let Some(dom) = self.domains.iter().find(|d| d.name == name).map(Domain::to_ref) {
-            drop(self.stop_domain(&dom, DomainShutoffReason::CRASHED));
+        domain.saved = None;
+        domain.snapshots.clear();
+        domain.checkpoints.clear();
+        domain.has_nvram &= !flags.contains(Flags::NVRAM);
+        let (dom, active) = (domain.to_ref(), domain.is_active());
+        if !active {
+            self.domains.remove(&dom.uuid);
         }
+        let detail = DomainEventUndefinedDetailType::REMOVED.0;
+        event::lifecycle(self, &dom, DomainEventType::UNDEFINED, detail);
+        Ok(())
     }
 }
 
 impl Domain {
-    /// The description as the daemon shows it.
-    pub(super) fn description(&self) -> String {
-        let mut out = self.xml.clone();
-        let custom: String = self
-            .metadata
-            .iter()
-            .filter(|(key, _)| !is_plain(key))
-            .map(|(_, xml)| xml.as_str())
-            .collect();
-        if !custom.is_empty()
-            && let Some(at) = out.rfind("</domain>")
-        {
-            out.insert_str(at, &format!("<metadata>{custom}</metadata>"));
+    /// What undefining would lose without having been told to.
+    fn refuse_to_forget(&self, flags: Flags) -> Result<(), Refusal> {
+        let refuse = |what: String| Err(Refusal::invalid(format!("Requested operation is not valid: {what}")));
+        if !self.persistent {
+            return refuse("cannot undefine transient domain".to_owned());
         }
-        if self.is_active() {
-            out = out.replacen("<domain ", &format!("<domain id='{}' ", self.id), 1);
-            if self.has_agent {
-                let state = if self.agent_up { "connected" } else { "disconnected" };
-                let live = format!("name='org.qemu.guest_agent.0' state='{state}'");
-                out = out.replacen("name='org.qemu.guest_agent.0'", &live, 1);
-                out = out.replacen("name=\"org.qemu.guest_agent.0\"", &live, 1);
-            }
+        let inactive = !self.is_active();
+        if inactive && !self.snapshots.is_empty() && !flags.contains(Flags::SNAPSHOTS_METADATA) {
+            let count = self.snapshots.len();
+            return refuse(format!("cannot delete inactive domain with {count} snapshots"));
         }
-        out
+        if inactive && !self.checkpoints.is_empty() && !flags.contains(Flags::CHECKPOINTS_METADATA) {
+            let count = self.checkpoints.len();
+            return refuse(format!("cannot delete inactive domain with {count} checkpoints"));
+        }
+        if self.saved.is_some() && !flags.contains(Flags::MANAGED_SAVE) {
+            return refuse("Refusing to undefine while domain managed save image exists".to_owned());
+        }
+        if self.has_nvram && !flags.contains(Flags::NVRAM) && !flags.contains(Flags::KEEP_NVRAM) {
+            return refuse("cannot undefine domain with nvram".to_owned());
+        }
+        Ok(())
     }
 }
 
-/// Sorts of metadata that are elements of their own.
-pub(super) fn is_plain(key: &str) -> bool {
-    key == "title" || key == "description"
+/// An address of QEMU's range.
+fn mac(number: u64) -> String {
+    let [.., a, b, c] = number.to_be_bytes();
+    format!("52:54:00:{a:02x}:{b:02x}:{c:02x}")
 }

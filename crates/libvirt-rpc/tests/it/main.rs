@@ -12,6 +12,10 @@
 mod auth;
 mod calls;
 mod events;
+mod fake_guest;
+mod fake_host;
+mod fake_life;
+mod fake_storage;
 mod junk;
 mod libvirtd;
 mod qemu;
