@@ -11,6 +11,7 @@
 
 mod auth;
 mod calls;
+mod elsewhere;
 mod events;
 mod fake_guest;
 mod fake_host;
@@ -22,6 +23,9 @@ mod qemu;
 mod real;
 #[cfg(feature = "sasl")]
 mod sasl;
+#[cfg(feature = "russh")]
+mod ssh;
+mod sshd;
 mod streams;
 mod support;
 #[cfg(feature = "tls")]
