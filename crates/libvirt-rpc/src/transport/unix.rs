@@ -73,7 +73,7 @@ fn sockets(uri: &Uri, read_only: bool, is_root: bool) -> Result<Vec<PathBuf>, ur
 }
 
 /// The modular daemon that serves a driver.
-pub(super) fn modular(driver: &str) -> Option<&'static str> {
+pub(crate) fn modular(driver: &str) -> Option<&'static str> {
     Some(match driver {
         "qemu" => "virtqemud",
         "lxc" => "virtlxcd",

@@ -25,6 +25,7 @@ mount --bind "$dir/etc" /etc/libvirt
 mount --bind "$dir/lib" /var/lib/libvirt
 mount --bind "$dir/log" /var/log/libvirt
 mount --bind "$dir/cache" /var/cache/libvirt
+eval "$before"
 # Not exec: somebody has to be the parent of what QEMU leaves behind.
 libvirtd $flags &
 wait
@@ -43,6 +44,17 @@ impl Libvirtd {
 
     /// As [`start_with`](Self::start_with), with SASL configured in a folder.
     pub(crate) async fn start_sasl(test: &str, config: &str, listens: bool, sasl: &Path) -> Option<Self> {
+        Self::start_after(test, config, listens, sasl, "").await
+    }
+
+    /// As [`start_sasl`](Self::start_sasl), after a script that may use `$dir`.
+    pub(crate) async fn start_after(
+        test: &str,
+        config: &str,
+        listens: bool,
+        sasl: &Path,
+        before: &str,
+    ) -> Option<Self> {
         let missing = ["libvirtd", "unshare"]
             .into_iter()
             .find(|program| !is_installed(program));
@@ -92,6 +104,7 @@ impl Libvirtd {
             .args(["bash", "-euc", START])
             .env("flags", if listens { "--listen" } else { "" })
             .env("SASL_CONF_PATH", sasl)
+            .env("before", before)
             .env("dir", &dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -110,6 +123,11 @@ impl Libvirtd {
         }
     }
 
+    /// Where everything of it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.dir
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.dir.join("run/libvirt-sock")
     }
@@ -119,12 +137,17 @@ impl Libvirtd {
         format!("{driver}+unix://{path}?socket={}", self.socket().display())
     }
 
+    /// The process that is in all namespaces of the daemon.
+    pub(crate) fn leader(&self) -> String {
+        let parent = self.child.id().unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+        children.trim().to_owned()
+    }
+
     /// Signals the processes of a name that belong to this daemon, and no others.
     pub(crate) async fn signal(&self, name: &str, signal: &str) {
-        let leader = self.child.id().unwrap();
         let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
-        let own = space(children.trim());
+        let own = space(&self.leader());
         assert!(own.is_some());
         let ours = |pid: &str| space(pid) == own;
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {

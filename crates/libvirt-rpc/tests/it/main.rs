@@ -11,13 +11,21 @@
 
 mod auth;
 mod calls;
+mod elsewhere;
 mod events;
+mod fake_guest;
+mod fake_host;
+mod fake_life;
+mod fake_storage;
 mod junk;
 mod libvirtd;
 mod qemu;
 mod real;
 #[cfg(feature = "sasl")]
 mod sasl;
+#[cfg(feature = "russh")]
+mod ssh;
+mod sshd;
 mod streams;
 mod support;
 #[cfg(feature = "tls")]

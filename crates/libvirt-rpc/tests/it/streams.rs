@@ -92,6 +92,7 @@ async fn a_full_disk_is_told_while_the_upload_runs() {
     let daemon = Daemon::new();
     let connection = daemon.connect().await.unwrap();
     let vol = volume(&connection, "small", 1000).await;
+    assert!(daemon.resize_pool("default", 1_000_000));
     let error = soon(connection.volume_upload(&vol, &pattern(5_000_000)[..], None))
         .await
         .unwrap_err();
