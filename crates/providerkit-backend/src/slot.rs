@@ -1,8 +1,8 @@
 //! What a substrate has to offer.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{HostRef, Machine, OperationId, Profile};
+use crate::{ClusterId, HostRef, Machine, MachineId, OperationId, Profile};
 
 /// What the engine knows of one slot, as it tells [`Backend::describe`](crate::Backend::describe).
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,48 @@ pub struct Lost {
     pub reason: Arc<str>,
 }
 
+/// A machine that the substrate has for a slot, as an earlier life of the provider left it: what was written on it when
+/// it was made and bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Adopted {
+    /// The id BigFleet knows it by.
+    pub machine: MachineId,
+    /// What it runs on.
+    pub host: HostRef,
+    /// The cluster it is bound to: with one it begins CONFIGURED, without IDLE.
+    pub cluster: Option<ClusterId>,
+    /// BigFleet's notes on the binding. Without a cluster there is none, and they are dropped.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Adopted {
+    /// A machine that belongs to no cluster.
+    #[must_use]
+    pub fn new(machine: MachineId, host: HostRef) -> Self {
+        Self {
+            machine,
+            host,
+            cluster: None,
+            metadata: BTreeMap::new(),
+        }
+    }
+
+    /// Says which cluster it is bound to.
+    #[must_use]
+    pub fn cluster(mut self, cluster: ClusterId) -> Self {
+        self.cluster = Some(cluster);
+        self
+    }
+
+    /// Adds BigFleet's notes on the binding.
+    #[must_use]
+    pub fn metadata(mut self, metadata: BTreeMap<String, String>) -> Self {
+        self.metadata = metadata;
+        self
+    }
+}
+
 /// One place for one machine, as [`Backend::describe`](crate::Backend::describe) reports it.
 ///
 /// The engine gives the slot a machine id: at first the slot's name, and after the machine failed or its host was
@@ -71,6 +113,10 @@ pub struct Slot {
     /// reason. In any other state it makes no difference. Said anew by every look, in the same words as long as
     /// nothing changed: other words are a write to the store. See the crate's page for how long it holds.
     pub withheld: Option<Arc<str>>,
+    /// Set when the substrate has a machine of ours in the slot. If the slot is not known, because the state is fresh or
+    /// was lost, the machine begins with that. For a known slot it is ignored: the store wins (contract §10). A backend
+    /// that cannot see whether a slot is in use leaves the slot out until it can.
+    pub adopted: Option<Adopted>,
 }
 
 impl Slot {
@@ -83,6 +129,7 @@ impl Slot {
             host: None,
             lost: None,
             withheld: None,
+            adopted: None,
         }
     }
 
@@ -97,6 +144,13 @@ impl Slot {
     #[must_use]
     pub fn withheld(mut self, reason: impl Into<Arc<str>>) -> Self {
         self.withheld = Some(reason.into());
+        self
+    }
+
+    /// Says that the substrate has a machine of ours in the slot.
+    #[must_use]
+    pub fn adopted(mut self, adopted: Adopted) -> Self {
+        self.adopted = Some(adopted);
         self
     }
 

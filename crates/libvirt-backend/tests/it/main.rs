@@ -1,0 +1,4 @@
+//! The backend on real libvirt hosts with real guests.
+
+mod lab;
+mod live;
