@@ -40,6 +40,8 @@ pub mod uri_policy;
 mod watched;
 mod xml;
 
+pub use cloud_init::UserData;
+
 pub use crate::{
     backend::Libvirt,
     host::{Dial, Endpoint},

@@ -64,8 +64,8 @@ pub trait Backend: Send + Sync + 'static {
         Capabilities::default()
     }
 
-    /// All slots there are. Asked at start, at every reconcile and when [`changed`](Self::changed) says so; a part of the substrate that cannot be reached is
-    /// left out, nothing is removed for that.
+    /// All slots there are. Asked at start, at every reconcile and when [`changed`](Self::changed) says so; a part of the
+    /// substrate that cannot be reached is left out, nothing is removed for that.
     ///
     /// `known` is what the engine knew just before it asked: the machine of every slot it has, in no particular order;
     /// nothing at the first start on a fresh state. Machines go on changing while the backend looks.
@@ -75,14 +75,15 @@ pub trait Backend: Send + Sync + 'static {
     async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error>;
 
     /// Resolves when [`describe`](Self::describe) would say something new that should not wait for the next look: a
-    /// host is gone, room has come or went. The engine then looks at once, though not more often than every 100 ms; with
-    /// an interval of 0 between looks, nothing else makes it look at a state that it knows. The default never resolves.
+    /// host is gone, room has come (a slot stays withheld until a look offers it) or has gone. The engine then looks at
+    /// once, though not more often than every 100 ms; with an interval of 0 between looks, nothing else makes it look at
+    /// a state that it knows. The default never resolves.
     ///
     /// **Cancel safety.** The future is dropped and made anew at every look, however that came about. A change that comes
     /// while none waits must make the next one resolve at once; one that has resolved has told its change.
     /// `tokio::sync::Notify` with `notify_one` and `notified` does just that.
     async fn changed(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Whether the transition can be accepted now. Asked before the ack, for calls that pass every other check.

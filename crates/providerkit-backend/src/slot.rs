@@ -43,7 +43,7 @@ impl Known {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// The host, as the Create that made it answered.
+    /// The host, as the machine has it.
     pub host: HostRef,
     /// What is known of its end, for logs.
     pub reason: Arc<str>,
@@ -103,7 +103,8 @@ pub struct Slot {
     /// What is for sale.
     pub profile: Arc<Profile>,
     /// Set for a slot that has its host from the start (bare metal): its machine begins IDLE. Ignored for machines
-    /// that are known already: the store wins (contract §10).
+    /// that are known already: the store wins (contract §10). Once that host was [lost](Self::lost), the slot's next
+    /// machine begins IDLE on another one named here, or else SPECULATIVE.
     pub host: Option<HostRef>,
     /// Set when a host is gone for good. If it is still the host of the slot's machine, and that rests in IDLE or
     /// CONFIGURED, the machine is retired; a transition that runs is left to its own end.

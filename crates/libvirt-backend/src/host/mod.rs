@@ -12,7 +12,7 @@ use std::{
 };
 
 use libvirt_rpc::wire::xdr::Uuid;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
@@ -43,7 +43,6 @@ struct Inner {
     endpoint: Endpoint,
     link: watch::Sender<Link>,
     inventory: Mutex<Inventory>,
-    look: Notify,
     news: News,
 }
 
@@ -84,7 +83,6 @@ impl Host {
             endpoint,
             link: watch::Sender::new(Link::Down { reason }),
             inventory: Mutex::default(),
-            look: Notify::new(),
             news,
         }))
     }
@@ -171,15 +169,6 @@ impl Host {
     /// Whether the host is up and what is on it is known.
     pub(crate) fn is_known(&self) -> bool {
         self.lanes().is_some()
-    }
-
-    /// Has the host listed anew soon.
-    pub(crate) fn look_again(&self) {
-        self.0.look.notify_one();
-    }
-
-    async fn asked_to_look(&self) {
-        self.0.look.notified().await;
     }
 
     fn replace(&self, inventory: Inventory) {

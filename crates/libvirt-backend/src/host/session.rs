@@ -87,7 +87,6 @@ impl Session {
                 reason = &mut closed => return reason.to_string(),
                 happened = self.subscriptions.next() => happened,
                 _ = relist.tick() => Happened::Anything,
-                () = host.asked_to_look() => Happened::Anything,
             };
             let done = match happened {
                 Happened::To(domain, what) => {

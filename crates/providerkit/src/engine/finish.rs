@@ -77,12 +77,14 @@ pub(crate) fn cleaned(draft: &mut Draft<'_>, id: &MachineId, operation: Operatio
 
 /// Brings the slot of a machine that failed in this operation back under a fresh id.
 pub(crate) fn recycle(draft: &mut Draft<'_>, id: &MachineId, operation: OperationId) -> Option<Arc<Record>> {
-    draft
-        .machine(id)?
-        .failure
+    let old = draft.machine(id)?;
+    old.failure
         .as_deref()
         .filter(|failure| failure.operation == operation)?;
-    draft.retire(id)
+    let mut slot = Slot::new(Arc::clone(&old.slot), Arc::clone(&old.shape.profile));
+    slot.host = old.machine.host.clone().filter(|_| old.hosted);
+    slot.withheld.clone_from(&old.withheld);
+    draft.retire(id, slot)
 }
 
 /// Whether a machine has lost what it runs on. Asked when a finding is adopted, too: a Create that ended since the
@@ -104,19 +106,27 @@ pub(crate) enum Finding {
         /// The newest revision when the backend was asked.
         asked_at: u64,
     },
-    /// A host is gone.
-    Lost {
-        machine: MachineId,
-        lost: Lost,
-        withheld: Option<Arc<str>>,
-    },
+    /// A host is gone; what the slot is without it.
+    Lost { machine: MachineId, lost: Lost, slot: Slot },
 }
 
 /// Takes a finding over, if it still holds.
 pub(crate) fn adopt(draft: &mut Draft<'_>, finding: &Finding) {
     match finding {
         Finding::New(slot) => {
-            if let Some(record) = draft.add(slot.clone(), 0) {
+            if let Some(adopted) = slot.adopted.clone() {
+                let (machine, slot_name) = (adopted.machine.clone(), &slot.name);
+                match draft.adopt(slot.clone(), adopted) {
+                    Some(record) => {
+                        let cluster = record.machine.cluster.as_ref().map(tracing::field::display);
+                        tracing::info!(machine_id = %machine, slot = %slot_name, cluster, "machine adopted");
+                    }
+                    // The next look says whose it is.
+                    None => {
+                        tracing::warn!(machine_id = %machine, slot = %slot_name, "not adopted: the id is taken");
+                    }
+                }
+            } else if let Some(record) = draft.add(slot.clone(), 0) {
                 tracing::debug!(machine_id = %record.machine.id, "slot added");
             }
         }
@@ -142,19 +152,15 @@ pub(crate) fn adopt(draft: &mut Draft<'_>, finding: &Finding) {
                 draft.put(record);
             }
         }
-        Finding::Lost {
-            machine,
-            lost,
-            withheld,
-        } => {
+        Finding::Lost { machine, lost, slot } => {
             let Some(record) = draft.machine(machine).filter(|record| has_lost(&record.machine, lost)) else {
                 return;
             };
             let cluster = record.machine.cluster.as_ref().map(ToString::to_string);
-            let mut record = Record::clone(record);
-            record.withheld.clone_from(withheld);
-            draft.put(record);
-            if let Some(fresh) = draft.retire(machine) {
+            // A slot that brings its own host may have got another one.
+            let mut slot = slot.clone();
+            slot.host = slot.host.filter(|host| *host != lost.host);
+            if let Some(fresh) = draft.retire(machine, slot) {
                 let reason = &lost.reason;
                 tracing::warn!(machine_id = %machine, fresh_id = %fresh.machine.id, cluster, %reason, "host lost; the slot comes back under a fresh id");
             }
@@ -251,11 +257,11 @@ mod tests {
         let (mut view, machine) = with_host("second");
         let lost = |reference| {
             let slot = Slot::new("m", Profile::new("t", "z", CapacityType::OnDemand));
-            let lost = slot.lost(HostRef::new("p", reference), "gone").lost.unwrap();
+            let slot = slot.lost(HostRef::new("p", reference), "gone");
             Finding::Lost {
                 machine: machine.clone(),
-                lost,
-                withheld: None,
+                lost: slot.lost.clone().unwrap(),
+                slot,
             }
         };
         change(&mut view, |draft| adopt(draft, &lost("first")));

@@ -141,7 +141,7 @@ impl Engine {
         page
     }
 
-    /// All machines, decoded.
+    /// All machines, decoded; also those that no List shows.
     #[must_use]
     pub fn machines(&self) -> Vec<Machine> {
         let view = self.0.view();

@@ -22,6 +22,8 @@ use crate::{
 
 /// Findings in one commit, so that a first look at a large fleet does not hold up calls.
 const CHUNK: usize = 4096;
+/// From one look to the next, at least.
+const GAP: Duration = Duration::from_millis(100);
 /// After a look that failed, sooner than usual.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -34,26 +36,44 @@ pub(crate) struct Look {
     pub(crate) rejected: Vec<String>,
 }
 
-/// Looks for ever.
-pub(crate) async fn run(shared: Arc<Shared>, mut pause: Duration) {
+/// Looks for ever: after this pause, if any, then at intervals, and whenever the backend says that something changed.
+pub(crate) async fn run(shared: Arc<Shared>, mut pause: Option<Duration>) {
+    let mut looked = Instant::now();
     loop {
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = shared.backend.changed() => {}
+        }
+        // What else changes by then is seen in one look.
+        tokio::time::sleep_until(looked + GAP).await;
+        looked = Instant::now();
+        let between = shared.options.between_looks();
+        // Also without an interval: a change that was told is not told again.
+        let retry = Some(between.map_or(RETRY, |between| RETRY.min(between)));
         pause = match look(&shared).await {
             Ok(found) => {
                 for fault in &found.rejected {
                     tracing::warn!(%fault, "a slot is left out");
                 }
                 match adopt(&shared, found.findings).await {
-                    Ok(()) => shared.options.reconcile_interval,
+                    Ok(()) => between,
                     // The writer has logged it.
-                    Err(_) => RETRY.min(shared.options.reconcile_interval),
+                    Err(_) => retry,
                 }
             }
             Err(error) => {
                 tracing::warn!(error = %error.report(), "the substrate could not be described; the inventory stays");
-                RETRY.min(shared.options.reconcile_interval)
+                retry
             }
         };
+    }
+}
+
+/// For ever, without a time.
+async fn sleep(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -120,6 +140,8 @@ fn known(view: &View) -> (Vec<Known>, u64) {
 
 fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
     let (mut findings, mut rejected) = (Vec::new(), Vec::new());
+    // Before what is only offered, so that no slot's first id is one that another slot's machine has already.
+    let (mut adoptions, mut adopted_by) = (Vec::new(), HashMap::new());
     let mut seen = HashSet::with_capacity(slots.len());
     let view = shared.view();
     let machines: HashMap<&str, &MachineId> = view
@@ -127,7 +149,7 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
         .values()
         .map(|record| (&*record.slot, &record.machine.id))
         .collect();
-    for slot in slots {
+    for mut slot in slots {
         if !seen.insert(Arc::clone(&slot.name)) {
             rejected.push(format!("slot `{}` is there twice", slot.name));
             continue;
@@ -138,17 +160,27 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
         }
         let known = machines.get(&*slot.name).and_then(|id| view.machines.get(*id));
         let Some(record) = known else {
-            findings.push(Finding::New(slot));
+            let Some(adopted) = &slot.adopted else {
+                findings.push(Finding::New(slot));
+                continue;
+            };
+            let taken = view.machines.get(&adopted.machine).map(|record| &record.slot);
+            if let Some(other) = taken.or_else(|| adopted_by.get(&adopted.machine)) {
+                rejected.push(format!(
+                    "slot `{}` has machine `{}`, but so has slot `{other}`; remove the one that is not BigFleet's from \
+                     the substrate",
+                    slot.name, adopted.machine
+                ));
+                continue;
+            }
+            adopted_by.insert(adopted.machine.clone(), Arc::clone(&slot.name));
+            adoptions.push(Finding::New(slot));
             continue;
         };
         let machine = record.machine.id.clone();
-        if let Some(lost) = slot.lost.filter(|lost| finish::has_lost(&record.machine, lost)) {
-            let withheld = slot.withheld;
-            findings.push(Finding::Lost {
-                machine,
-                lost,
-                withheld,
-            });
+        let lost = slot.lost.take();
+        if let Some(lost) = lost.filter(|lost| finish::has_lost(&record.machine, lost)) {
+            findings.push(Finding::Lost { machine, lost, slot });
             continue;
         }
         let profile = refreshed(&record.machine.profile, &slot.profile);
@@ -161,7 +193,11 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
             });
         }
     }
-    Look { findings, rejected }
+    adoptions.append(&mut findings);
+    Look {
+        findings: adoptions,
+        rejected,
+    }
 }
 
 /// A machine keeps what it is and where; only what it costs and offers follows the substrate.

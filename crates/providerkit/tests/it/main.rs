@@ -7,6 +7,8 @@
     reason = "a test that meets a surprise fails"
 )]
 
+mod adopted;
+mod changed;
 mod client;
 mod crash;
 mod deadline;
@@ -21,3 +23,4 @@ mod restart;
 mod scripted;
 mod sqlite;
 mod withheld;
+mod withheld_wire;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bigfleet_proto::MachineState::{Configured, Draining, Failed, Idle, Speculative};
-use providerkit::{Engine, Slot, StartError, State, Transition, store::Memory};
+use providerkit::{Engine, HostRef, Slot, StartError, State, Transition, store::Memory};
 
 use crate::{
     client::{Provider, options},
@@ -129,6 +129,26 @@ async fn a_host_that_was_lost_before_the_present_one_retires_nothing() {
     *backend.slots.lock().unwrap() = Ok(vec![lost]);
     next_look().await;
     p.get("m-0-r2").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_lost_its_own_host_comes_back_on_another_or_speculative_and_only_once() {
+    let backend = Arc::new(Scripted::new(0));
+    let rack = |number: u32| HostRef::new("scripted", format!("rack-{number}"));
+    let metal = |name, number| Slot::new(name, profile()).host(rack(number));
+    *backend.slots.lock().unwrap() = Ok(vec![metal("a", 1), metal("b", 2)]);
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    *backend.slots.lock().unwrap() = Ok(vec![
+        metal("a", 1).lost(rack(1), "burnt"),
+        metal("b", 3).lost(rack(2), "burnt"),
+    ]);
+    for _ in 0..3 {
+        next_look().await;
+    }
+    assert_eq!(p.ids().await, ["a-r2", "b-r2"]);
+    let (a, b) = (p.get("a-r2").await.unwrap(), p.get("b-r2").await.unwrap());
+    assert_eq!((a.state(), a.host), (Speculative, None));
+    assert_eq!((b.state(), b.host.unwrap().r#ref), (Idle, "rack-3".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,10 @@ use providerkit::{
     DeleteSupport, DrainRequest, Error, HostRef, Known, Machine, Operation, OperationId, Profile, ReadyRequest, Slot,
     Transition, async_trait,
 };
-use tokio::sync::watch;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 /// What a step does.
 #[derive(Clone, Debug)]
@@ -59,8 +62,9 @@ pub(crate) struct Scripted {
     asked: watch::Sender<Vec<Asked>>,
     /// What the last look was told.
     known: watch::Sender<Vec<Known>>,
-    /// How many looks have begun.
-    looks: watch::Sender<usize>,
+    /// When looks began.
+    looks: watch::Sender<Vec<Instant>>,
+    change: Notify,
     gate: watch::Sender<bool>,
     under_way: Arc<AtomicUsize>,
     pub(crate) full: Mutex<bool>,
@@ -90,6 +94,7 @@ impl Scripted {
             asked: watch::Sender::default(),
             known: watch::Sender::default(),
             looks: watch::Sender::default(),
+            change: Notify::new(),
             gate: watch::Sender::new(false),
             look_gate: watch::Sender::new(true),
             under_way: Arc::default(),
@@ -138,14 +143,21 @@ impl Scripted {
         self.look_gate.send_replace(!hold);
     }
 
-    pub(crate) fn looks(&self) -> usize {
-        *self.looks.borrow()
+    /// Says that another look would find something new.
+    pub(crate) fn change(&self) {
+        self.change.notify_one();
+    }
+
+    /// When looks began, the one at a first start included.
+    pub(crate) fn looks(&self) -> Vec<Instant> {
+        self.looks.borrow().clone()
     }
 
     /// Waits until another look has begun.
     pub(crate) async fn wait_look(&self) {
-        let before = self.looks();
-        self.looks.subscribe().wait_for(|looks| *looks > before).await.unwrap();
+        let before = self.looks().len();
+        let more = |looks: &Vec<Instant>| looks.len() > before;
+        self.looks.subscribe().wait_for(more).await.unwrap();
     }
 
     pub(crate) fn open_gate(&self) {
@@ -225,9 +237,13 @@ impl Backend for Scripted {
     async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
         let found = self.slots.lock().unwrap().clone().map_err(Error::new);
         self.known.send_replace(known.to_vec());
-        self.looks.send_modify(|looks| *looks += 1);
+        self.looks.send_modify(|looks| looks.push(Instant::now()));
         self.look_gate.subscribe().wait_for(|open| *open).await.unwrap();
         found
+    }
+
+    async fn changed(&self) {
+        self.change.notified().await;
     }
 
     fn admit(&self, machine: &Machine, _: Transition) -> Result<(), Error> {

@@ -1,13 +1,22 @@
 //! Slots that cannot be created now are not offered (ADR 0011).
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use bigfleet_proto::{
     ListFilter,
     MachineState::{Configured, Creating, Deleting, Failed, Idle, Speculative},
 };
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use providerkit::{
-    Slot, State, Transition,
+    Slot, State, Transition, metric,
     store::{Memory, Sqlite, Store},
 };
 use tonic::Code;
@@ -206,6 +215,78 @@ async fn a_fresh_id_of_a_withheld_slot_is_hidden_from_the_start() {
     let delta = p.list(&before.revision).await;
     let ids: Vec<_> = delta.machines.iter().map(|machine| &*machine.id).collect();
     assert_eq!(ids, ["m-0-r2", "m-1-r2"]);
+}
+
+/// Keeps the gauges of withheld slots.
+#[derive(Default)]
+struct Gauges(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
+
+impl Gauges {
+    fn withheld(&self, p: &Provider) -> BTreeMap<String, f64> {
+        metrics::with_local_recorder(self, || p.engine.record_gauges());
+        let gauges = self.0.lock().unwrap();
+        let value = |bits: &AtomicU64| f64::from_bits(bits.load(Ordering::Relaxed));
+        gauges.iter().map(|(zone, bits)| (zone.clone(), value(bits))).collect()
+    }
+}
+
+impl Recorder for Gauges {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        if key.name() != metric::SLOTS_WITHHELD {
+            return Gauge::noop();
+        }
+        let labels: Vec<_> = key
+            .labels()
+            .map(|label| format!("{}={}", label.key(), label.value()))
+            .collect();
+        let mut gauges = self.0.lock().unwrap();
+        Gauge::from_arc(Arc::clone(gauges.entry(labels.join(",")).or_default()))
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn withheld_slots_are_counted_by_zone_and_back_to_zero() {
+    let in_zone = |name: &str, zone: &str| {
+        let mut profile = profile();
+        profile.zone = zone.to_owned();
+        Slot::new(name, profile)
+    };
+    let offer = |withheld: bool| {
+        let slots = [("m-0", "a"), ("m-1", "a"), ("m-2", "b")].map(|(name, zone)| {
+            let slot = in_zone(name, zone);
+            if withheld { slot.withheld("full") } else { slot }
+        });
+        Ok(slots.into())
+    };
+    let backend = Arc::new(Scripted::new(0));
+    *backend.slots.lock().unwrap() = offer(false);
+    let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
+    let gauges = Gauges::default();
+    assert_eq!(gauges.withheld(&p), [].into());
+    p.idle("m-0").await;
+    *backend.slots.lock().unwrap() = offer(true);
+    next_look().await;
+    let zones = |a, b| [("zone=a".to_owned(), a), ("zone=b".to_owned(), b)].into();
+    assert_eq!(
+        gauges.withheld(&p),
+        zones(1.0, 1.0),
+        "a machine that is IDLE is not hidden"
+    );
+    *backend.slots.lock().unwrap() = offer(false);
+    next_look().await;
+    assert_eq!(gauges.withheld(&p), zones(0.0, 0.0));
 }
 
 #[tokio::test(start_paused = true)]
