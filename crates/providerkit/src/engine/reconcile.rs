@@ -14,7 +14,7 @@ use crate::{
     engine::{
         Shared,
         finish::{self, Finding},
-        view::View,
+        record::Record,
         writer::Command,
     },
     store, validate,
@@ -81,7 +81,13 @@ async fn sleep(pause: Option<Duration>) {
 pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
     let begun = Instant::now();
     let limit = shared.options.timeouts.describe;
-    let (known, asked_at) = known(&shared.view());
+    let (records, asked_at) = {
+        let view = shared.view();
+        let records: Vec<_> = view.machines.values().cloned().collect();
+        (records, view.head)
+    };
+    let known: Vec<_> = records.iter().map(|record| known(record)).collect();
+    drop(records);
     let slots = match tokio::time::timeout(limit, shared.backend.describe(&known)).await {
         Ok(slots) => slots,
         Err(_elapsed) => Err(Error::new(format!("no description within {limit:?}"))),
@@ -120,22 +126,15 @@ pub(crate) async fn adopt(shared: &Shared, findings: Vec<Finding>) -> Result<(),
     Ok(())
 }
 
-/// What the backend is told, and the revision of that. A machine is a handful of shared texts, so this is cheap also for
-/// a large fleet.
-fn known(view: &View) -> (Vec<Known>, u64) {
-    let records = view.machines.values();
-    let known = records
-        .map(|record| {
-            let known = Known::new(Arc::clone(&record.slot), record.machine.clone());
-            let uncleaned = record.failure.as_deref().filter(|failure| !failure.cleaned);
-            let under_way = record.running.as_deref().map(|running| running.id);
-            match under_way.or_else(|| uncleaned.map(|failure| failure.operation)) {
-                Some(operation) => known.operation(operation),
-                None => known,
-            }
-        })
-        .collect();
-    (known, view.head)
+/// What the backend is told of a machine: a handful of shared texts.
+fn known(record: &Record) -> Known {
+    let known = Known::new(Arc::clone(&record.slot), record.machine.clone());
+    let under_way = record.running.as_deref().map(|running| running.id);
+    let uncleaned = record.failure.as_deref().filter(|failure| !failure.cleaned);
+    match under_way.or_else(|| uncleaned.map(|failure| failure.operation)) {
+        Some(operation) => known.operation(operation),
+        None => known,
+    }
 }
 
 fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {

@@ -166,6 +166,36 @@ async fn a_delta_tells_no_caller_of_a_deleted_machine_that_came_and_went_since()
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_a_delete_is_told_also_if_the_machine_is_hidden_between_two_pages() {
+    let (backend, p) = provider(2).await;
+    p.idle("m-0").await;
+    let mut cursor = p.list(&[]).await.revision;
+    p.delete("m-0", None).await.unwrap();
+    p.reach("m-0", Speculative).await;
+    p.idle("m-1").await;
+    // Its last change is later now than the first page gets.
+    let offer = || Slot::new("m-0", profile().price_per_hour(9.0));
+    *backend.slots.lock().unwrap() = Ok(vec![offer()]);
+    next_look().await;
+    let mut pages = Vec::new();
+    for withheld in [false, true, true] {
+        if withheld {
+            *backend.slots.lock().unwrap() = Ok(vec![offer().withheld("full")]);
+            next_look().await;
+        }
+        let filter = ListFilter {
+            max_results: 1,
+            since_revision: cursor,
+            ..Default::default()
+        };
+        let page = p.list_with(filter).await;
+        cursor = page.revision;
+        pages.push(page.machines.into_iter().map(|machine| machine.id).collect::<Vec<_>>());
+    }
+    assert_eq!(pages, [vec!["m-1".to_owned()], vec!["m-0".to_owned()], vec![]]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_look_that_was_under_way_when_a_delete_ended_withholds_nothing() {
     let (backend, p) = provider(1).await;
     p.idle("m-0").await;
