@@ -34,6 +34,10 @@ const PRIMARY: u32 = 16;
 const ROCK_RIDGE_ID: u32 = 23;
 const FIRST_DIRECTORY: u32 = 24;
 
+/// Sectors of the smallest image, 128 KiB. Busybox, which finds the seed of a small guest by its label, gives up on a disk
+/// that ends within the 68 KiB where it looks for other file systems.
+const SMALLEST: u32 = 64;
+
 /// A finished image: label `cidata`, every file root's own with mode 0600, no date but 2000-01-01.
 ///
 /// File contents are shared, not copied, until they are written somewhere.
@@ -41,6 +45,7 @@ const FIRST_DIRECTORY: u32 = 24;
 pub struct Image {
     head: Bytes,
     contents: Vec<Bytes>,
+    tail: Bytes,
 }
 
 impl Image {
@@ -70,6 +75,9 @@ impl Image {
             next = place.end();
         }
 
+        let unused = SMALLEST.saturating_sub(next);
+        next += unused;
+
         let mut head = vec![0; PRIMARY as usize * SECTOR];
         head.extend(Descriptor::primary(next, primary_root).bytes());
         head.extend(Descriptor::joliet(next, joliet_root).bytes());
@@ -85,6 +93,7 @@ impl Image {
         Ok(Self {
             head: head.into(),
             contents: files.into_iter().map(|(_, content)| content).collect(),
+            tail: vec![0; unused as usize * SECTOR].into(),
         })
     }
 
@@ -102,6 +111,7 @@ impl Image {
             .flat_map(|content| [content.clone(), padding(content.len())]);
         std::iter::once(self.head.clone())
             .chain(files)
+            .chain([self.tail.clone()])
             .filter(|chunk| !chunk.is_empty())
     }
 
@@ -168,6 +178,7 @@ mod tests {
         for size in [0, 1, SECTOR - 1, SECTOR, SECTOR + 1] {
             let image = Image::new(vec![file("a", size), file("b", 3)]).unwrap();
             assert_eq!(image.size() % SECTOR as u64, 0);
+            assert!(image.size() >= 128 << 10);
             assert_eq!(image.to_vec().len() as u64, image.size());
         }
     }

