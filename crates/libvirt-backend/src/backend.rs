@@ -12,7 +12,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     budget::{Ledger, Need},
     catalogue::Catalogue,
-    configure, create, describe, drain,
+    configure, create,
+    delivery::Parcel,
+    describe, drain,
     failure::Failure,
     guest::Stuck,
     heal::Healer,
@@ -337,13 +339,18 @@ impl Backend for Libvirt {
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {
         let (machine, operation, stuck) = (&request.machine, &request.operation, &Stuck::default());
-        let provider = &**self.0.provider();
-        let (cluster, blob) = (&request.cluster, &request.bootstrap);
+        let plan = &self.0.plan(machine, operation)?;
         let _turn = self.0.watched.turn(&machine.id).await;
+        let parcel = &Parcel {
+            machine,
+            operation: operation.id,
+            cluster: &request.cluster,
+            blob: &request.bootstrap,
+            limit: operation.budget.mul_f64(0.9),
+        };
         let work = async {
-            let host = self.0.locate(machine, stuck).await?;
-            host.steadily(|lanes| configure::bootstrap(lanes, provider, machine, operation.id, cluster, blob, stuck))
-                .await
+            let host = &self.0.locate(machine, stuck).await?;
+            host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck)).await
         };
         within(operation, stuck, work).await
     }

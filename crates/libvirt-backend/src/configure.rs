@@ -3,16 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use libvirt_rpc::wire::remote::record::DomainRef;
-use providerkit_backend::{Bytes, ClusterId, Machine, OperationId};
+use providerkit_backend::{ClusterId, Machine, OperationId};
 
 use crate::{
+    delivery::{self, Parcel},
     failure::Failure,
-    guest::{Agent, Ended, Hook, Run, Stuck},
+    guest::{Agent, Ended, Hook, Permits, Run, Stuck},
     host::{Host, Lanes},
     name::DomainName,
     owner::{Binding, Owner},
-    plan,
-    settings::Readiness,
+    plan::{self, Plan},
+    settings::{Delivery, Readiness},
 };
 
 const BOOTSTRAP: &str = "/opt/bigfleet/bootstrap";
@@ -56,17 +57,29 @@ pub(crate) fn environment(machine: &Machine, operation: OperationId, cluster: &C
     ]
 }
 
-/// Delivers the blob and runs the image's bootstrap, once.
+/// Delivers the blob and runs the image's bootstrap, once, whichever way the image takes it.
 pub(crate) async fn bootstrap(
     lanes: Arc<Lanes>,
-    provider: &str,
-    machine: &Machine,
-    operation: OperationId,
-    cluster: &ClusterId,
-    blob: &Bytes,
+    host: &Host,
+    plan: &Plan,
+    parcel: &Parcel<'_>,
     stuck: &Stuck,
 ) -> Result<(), Failure> {
-    let Guest { domain, .. } = guest(&lanes, provider, machine).await?;
+    let provider = &plan.settings.provider;
+    let Parcel { machine, operation, cluster, blob, .. } = *parcel;
+    let Guest { domain, owner } = guest(&lanes, provider, machine).await?;
+    let by_seed = match plan.settings.guest.delivery {
+        Delivery::Agent => false,
+        Delivery::Seed => true,
+        // A guest that is being started with the blob has no agent to ask.
+        Delivery::Auto => {
+            owner.seed_by == Some(operation)
+                || Agent::new(&lanes, &domain).permits().await? != Permits::Everything
+        }
+    };
+    if by_seed {
+        return delivery::deliver(&lanes, host, plan, parcel, stuck).await;
+    }
     let run = Run::new(Agent::new(&lanes, &domain), operation);
     stuck.on("the guest to take the bootstrap blob");
     let mut environment = environment(machine, operation, cluster);
@@ -100,7 +113,11 @@ pub(crate) async fn ready(
     if readiness == Readiness::None {
         return Ok(());
     }
-    let Guest { domain, .. } = guest(lanes, provider, machine).await?;
+    let Guest { domain, owner } = guest(lanes, provider, machine).await?;
+    if owner.seed_by == Some(operation) {
+        // Its result said so already, and there is no other way to ask.
+        return Ok(());
+    }
     let agent = Agent::new(lanes, &domain);
     let hook = format!("if [ -x {READY} ]; then exec {READY} \"$1\"; else exit 126; fi");
     let exported = export(&environment(machine, operation, cluster));

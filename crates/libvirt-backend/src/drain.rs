@@ -30,7 +30,10 @@ pub(crate) async fn leave(
     margin: Duration,
     stuck: &Stuck,
 ) -> Result<Result<(), Failure>, Failure> {
-    let Guest { domain, .. } = configure::guest(lanes, provider, machine).await?;
+    let Guest { domain, owner } = configure::guest(lanes, provider, machine).await?;
+    if owner.seed_by.is_some() {
+        return Ok(Err(Failure::told("its image lets nobody run its drain hook")));
+    }
     let agent = Agent::new(lanes, &domain);
     let run = Run::new(agent, operation);
     let seconds = grace.as_secs().to_string();

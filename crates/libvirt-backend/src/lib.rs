@@ -21,6 +21,7 @@ mod budget;
 mod catalogue;
 mod configure;
 mod create;
+mod delivery;
 mod describe;
 mod drain;
 mod failure;

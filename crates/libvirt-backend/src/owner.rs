@@ -33,6 +33,9 @@ pub struct Owner {
     /// The operation that made the disk: the Create, or a Drain that made it anew.
     #[serde(with = "operation")]
     pub disk_by: OperationId,
+    /// The Configure whose blob its seed was made to carry, where it was delivered that way.
+    #[serde(default, with = "maybe_operation", skip_serializing_if = "Option::is_none")]
+    pub seed_by: Option<OperationId>,
     /// The pool its volumes are in.
     pub pool: String,
     /// The golden image its disk is copied from.
@@ -84,6 +87,7 @@ impl Owner {
             slot: slot.into(),
             created_by: operation,
             disk_by: operation,
+            seed_by: None,
             pool: String::new(),
             image: String::new(),
             disk_bytes: 0,
@@ -132,6 +136,25 @@ impl Owner {
         let metadata = children.find(|node| node.has_tag_name("metadata"))?;
         let element = metadata.children().find(|node| node.has_tag_name((NAMESPACE, ELEMENT)))?;
         serde_json::from_str(element.text()?).ok()
+    }
+}
+
+mod maybe_operation {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    use super::OperationId;
+
+    #[allow(clippy::ref_option, reason = "serde hands over a reference to the field")]
+    pub(super) fn serialize<S: Serializer>(id: &Option<OperationId>, serializer: S) -> Result<S::Ok, S::Error> {
+        match id {
+            Some(id) => serializer.collect_str(id),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<OperationId>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
     }
 }
 

@@ -13,6 +13,7 @@ use providerkit_backend::{Machine, MachineId, OperationId, Profile};
 use uuid::Uuid;
 
 use crate::{
+    delivery::Delivery,
     failure::{Absent as _, Doing as _, Failure},
     host::{Lanes, Seen, see},
     name::{self, DomainName, Incarnation},
@@ -81,14 +82,16 @@ impl Plan {
         networks.map(card).collect()
     }
 
-    fn seed(&self) -> Result<Vec<u8>, Failure> {
+    /// The seed of its disk's incarnation; with something to deliver, that of an instance of its own.
+    pub(crate) fn seed(&self, delivery: Option<&Delivery<'_>>) -> Result<Vec<u8>, Failure> {
         use cloud_init::{Hostname, InstanceId, MetaData, NetworkConfig, Nic, Seed, UserData};
         let incarnation = self.incarnation();
+        let instance = match delivery {
+            Some(delivery) => Incarnation::new(self.name.clone(), delivery.operation).instance_id(),
+            None => incarnation.instance_id(),
+        };
         let build = || -> Result<Vec<u8>, cloud_init::Error> {
-            let meta = MetaData::new(
-                InstanceId::new(incarnation.instance_id())?,
-                Hostname::new(incarnation.hostname())?,
-            );
+            let meta = MetaData::new(InstanceId::new(instance)?, Hostname::new(incarnation.hostname())?);
             let user = match &self.settings.machine.user_data {
                 Some(user) => user.clone(),
                 None => UserData::none(),
@@ -96,7 +99,12 @@ impl Plan {
             let cards = self.cards();
             let nics = cards.iter().map(|card| Nic::dhcp(card.mac)).collect();
             let network = NetworkConfig::new(nics)?;
-            Ok(Seed::new(meta, user).network_config(network).image()?.to_vec())
+            let seed = Seed::new(meta, user).network_config(network);
+            let seed = match delivery {
+                Some(delivery) => delivery.put_into(seed)?,
+                None => seed,
+            };
+            Ok(seed.image()?.to_vec())
         };
         build().map_err(|error| Failure::told(format!("the cloud-init seed cannot be made: {error}")))
     }
@@ -117,7 +125,7 @@ impl Plan {
             path: pool.make_disk(&incarnation.disk(), owner.disk_bytes, &base).await?,
             chain: base.chain,
         };
-        let seed = pool.make_seed(&incarnation.seed(), &self.seed()?).await?;
+        let seed = pool.make_seed(&incarnation.seed(), &self.seed(None)?).await?;
         let description = Domain {
             name: self.name.as_str(),
             uuid: self.uuid,

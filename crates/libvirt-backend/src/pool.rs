@@ -110,6 +110,15 @@ impl<'a> Pool<'a> {
         self.path(&volume).await
     }
 
+    /// Writes over a volume, which may be in use, with as many bytes as it has.
+    pub(crate) async fn overwrite(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
+        let Some(volume) = self.volume(name).await? else {
+            return Err(Failure::told(format!("volume `{name}` of pool `{}` is gone", self.name)));
+        };
+        let uploaded = self.lanes.bulk.volume_upload(&volume, content, Some(content.len() as u64)).await;
+        uploaded.doing(|| format!("write over volume `{name}` of pool `{}`", self.name)).map(drop)
+    }
+
     async fn make(&self, name: &str, description: &str) -> Result<StorageVolRef, Failure> {
         let doing = || format!("make volume `{name}` in pool `{}`", self.name);
         self.delete(name).await?;

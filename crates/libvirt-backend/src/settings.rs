@@ -207,9 +207,13 @@ pub enum IdleWhen {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delivery {
-    /// Through the agent. An image that does not let it write files and run programs is refused.
+    /// Through the agent, or by seed where the image does not let it write files and run programs.
     #[default]
+    Auto,
+    /// Through the agent. An image that does not let it write files and run programs is refused.
     Agent,
+    /// By a seed that carries it, with which the guest is started again.
+    Seed,
 }
 
 /// How it is told that a node is Ready.

@@ -155,8 +155,8 @@ fn every_wrong_value_is_blamed_on_its_flag() {
     assert_eq!(
         found,
         [
-            "flag --set fake.dealy: `fake.dealy` is not a known key; did you mean `fake.delay`?",
             "flag --seed-count: `capacity.seed_count` must be a whole number from 0 to 1000000, but is the text `many`",
+            "flag --set fake.dealy: `fake.dealy` is not a known key; did you mean `fake.delay`?",
             "flag --reflection: `listen.reflection` must be `true` or `false`, but is the text `maybe`",
             "flag --on-restart: `transitions.on_restart` must be one of `resume`, `fail`, but is the text `retry`",
         ]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use libvirt_backend::settings::{Budget, DrainReset, GuestSettings, IdleWhen, Readiness};
+use libvirt_backend::settings::{Budget, Delivery, DrainReset, GuestSettings, IdleWhen, Readiness};
 use providerkit_runtime::config::{Findings, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct GuestConfig {
     /// What a machine must have done to be IDLE.
     idle_when: IdleWhenConfig,
+    /// How a bootstrap blob gets into a guest.
+    delivery: DeliveryConfig,
     /// How it is told that a node is Ready.
     readiness: ReadinessConfig,
     /// What a Drain leaves.
@@ -32,6 +34,7 @@ impl Default for GuestConfig {
         let usual = GuestSettings::default();
         Self {
             idle_when: IdleWhenConfig::default(),
+            delivery: DeliveryConfig::default(),
             readiness: ReadinessConfig::default(),
             drain_reset: DrainResetConfig::default(),
             drain_margin: Period(usual.drain_margin),
@@ -53,6 +56,19 @@ pub(crate) enum IdleWhenConfig {
     /// cloud-init has finished, too, where the image has it.
     #[default]
     CloudInit,
+}
+
+/// How a bootstrap blob gets into a guest.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DeliveryConfig {
+    /// Through the agent, or by seed where the image does not let it run programs.
+    #[default]
+    Auto,
+    /// Through the agent; an image that does not let it run programs is refused.
+    Agent,
+    /// By a seed that carries it, with which the guest is started again.
+    Seed,
 }
 
 /// How it is told that a node is Ready.
@@ -89,6 +105,11 @@ impl GuestConfig {
                 IdleWhenConfig::Agent => IdleWhen::Agent,
                 IdleWhenConfig::CloudInit => IdleWhen::CloudInit,
             },
+            delivery: match self.delivery {
+                DeliveryConfig::Auto => Delivery::Auto,
+                DeliveryConfig::Agent => Delivery::Agent,
+                DeliveryConfig::Seed => Delivery::Seed,
+            },
             readiness: match self.readiness {
                 ReadinessConfig::Auto => Readiness::Auto,
                 ReadinessConfig::Hook => Readiness::Hook,
@@ -103,7 +124,6 @@ impl GuestConfig {
             stop_grace: Duration::from(self.stop_grace),
             restart: self.restart,
             unique_machine_id: self.unique_machine_id,
-            ..GuestSettings::default()
         }
     }
 }

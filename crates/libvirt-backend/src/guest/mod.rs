@@ -6,7 +6,7 @@ mod idle;
 mod run;
 
 pub(crate) use self::{
-    agent::{Agent, Ended},
+    agent::{Agent, Ended, Permits},
     idle::{Guest, Stuck, wait},
     run::{Hook, Run},
 };

@@ -1,16 +1,16 @@
 # One run of a hook in a guest: at most once, and whoever asks later learns how it ended. Runs under any /bin/sh.
 #   run.sh VERB RUN [ARGUMENT…]
-# What is secret lies in memory, what must outlive a restart of the agent on disk; both belong to root alone.
+# Not below the folders that a drain hook empties. What is secret lies in memory, what must outlive a restart of the agent on disk; both belong to root alone.
 set -eu
 umask 077
 verb=$1 run=$2
 shift 2
 
-memory=/run/bigfleet
+memory=/run/bigfleet-provider
 if ! grep -q ' /run tmpfs ' /proc/mounts && grep -q ' /dev/shm tmpfs ' /proc/mounts; then
-  memory=/dev/shm/bigfleet
+  memory=/dev/shm/bigfleet-provider
 fi
-disk=/var/lib/bigfleet
+disk=/var/lib/bigfleet-provider
 secret=$memory/$run
 kept=$disk/$run
 

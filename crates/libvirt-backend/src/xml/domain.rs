@@ -14,6 +14,9 @@ use crate::settings::{Bus, Cpu, Firmware, Network};
 /// The agent's channel, by the name every guest agent looks for.
 const AGENT_CHANNEL: &str = "org.qemu.guest_agent.0";
 
+/// The channel by which a guest whose agent may not execute tells how its bootstrap ended (docs/image.md).
+pub(crate) const RESULT_CHANNEL: &str = "org.bigfleet.result.0";
+
 /// A domain to be defined.
 #[derive(Clone, Debug)]
 pub(crate) struct Domain<'a> {
@@ -130,9 +133,10 @@ impl Domain<'_> {
         let console = element("console")
             .attribute("type", "pty")
             .child(element("target").attribute("type", "serial").attribute("port", 0));
-        let agent = element("channel")
-            .attribute("type", "unix")
-            .child(element("target").attribute("type", "virtio").attribute("name", AGENT_CHANNEL));
+        let channel = |name| {
+            let target = element("target").attribute("type", "virtio").attribute("name", name);
+            element("channel").attribute("type", "unix").child(target)
+        };
         let random = element("rng")
             .attribute("model", "virtio")
             .child(element("backend").attribute("model", "random").text("/dev/urandom"));
@@ -142,7 +146,8 @@ impl Domain<'_> {
             .children(self.cards.iter().map(card))
             .child(serial)
             .child(console)
-            .child(agent)
+            .child(channel(AGENT_CHANNEL))
+            .child(channel(RESULT_CHANNEL))
             .child(random)
             .child(element("watchdog").attribute("model", "i6300esb").attribute("action", "reset"))
             .child(element("controller").attribute("type", "usb").attribute("model", "none"))

@@ -7,6 +7,6 @@ mod volume;
 
 pub(crate) use self::{
     capabilities::{DomainCapabilities, host_arch},
-    domain::{Card, Disk, Domain},
+    domain::{Card, Disk, Domain, RESULT_CHANNEL},
     volume::{Backing, Description, Format, overlay, raw},
 };

@@ -91,6 +91,43 @@ impl Host {
         names.filter(|name| *name != "tiny.qcow2").map(str::to_owned).collect()
     }
 
+    /// Defines a domain as it stands.
+    pub(crate) fn define(&self, xml: &str) {
+        let file = self.dir.path().join("define.xml");
+        std::fs::write(&file, xml).unwrap();
+        self.virsh(&["define", file.to_str().unwrap()]);
+    }
+
+    /// What a script prints in a guest.
+    pub(crate) fn run_in_guest(&self, domain: &str, script: &str) -> String {
+        let ask = |command: serde_json::Value| -> serde_json::Value {
+            let answer = self.virsh(&["qemu-agent-command", "--timeout", "20", domain, &command.to_string()]);
+            serde_json::from_str::<serde_json::Value>(&answer).unwrap()["return"].take()
+        };
+        let started = ask(serde_json::json!({
+            "execute": "guest-exec",
+            "arguments": { "path": "/bin/sh", "arg": ["-c", script], "capture-output": true },
+        }));
+        loop {
+            let status = ask(serde_json::json!({
+                "execute": "guest-exec-status",
+                "arguments": { "pid": started["pid"] },
+            }));
+            if status["exited"] == true {
+                let output = status["out-data"].as_str().unwrap_or_default();
+                let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, output).unwrap();
+                return String::from_utf8(bytes).unwrap().trim().to_owned();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Whether the daemon answers.
+    pub(crate) fn answers(&self) -> bool {
+        let asked = Blocking::new("virsh").args(["-q", "-c", &self.uri(), "uri"]).output();
+        asked.unwrap().status.success()
+    }
+
     /// Loses power.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.unwrap();
