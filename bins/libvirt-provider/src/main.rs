@@ -9,6 +9,7 @@ mod simulated;
 use std::{process::exit, sync::Arc};
 
 use anyhow::Context as _;
+use libvirt_backend::Libvirt;
 use providerkit_runtime::{
     config::Loaded,
     serve::{Ended, Signals},
@@ -17,7 +18,7 @@ use providerkit_runtime::{
 
 use crate::{
     cli::Invocation,
-    config::{Config, Settings},
+    config::{Config, Settings, Substrate},
     simulated::Simulated,
 };
 
@@ -74,20 +75,9 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
     let internal = |error| (Failure::Internal, error);
     let loaded: Loaded<Config> = invocation.load(ENVIRONMENT_PREFIX, std::env::vars_os());
     let settings = loaded.finish(Settings::parse).map_err(|error| usage(error.into()))?;
-    if !settings.fake.enabled {
-        return Err(usage(anyhow::anyhow!(
-            "there are no hosts to make machines on, and this build does not support real libvirt hosts yet; \
-             start it with --use-fake-backend for machines that are only simulated"
-        )));
-    }
     telemetry::init_log(&settings.runtime.log).map_err(|error| internal(error.into()))?;
     telemetry::report_panics();
     let metrics = Metrics::install(METRICS_PREFIX, BUILD).map_err(|error| internal(error.into()))?;
-    tracing::warn!(
-        slots = settings.fake.seed_count,
-        "the backend is simulated: its machines are not real"
-    );
-    let backend = Arc::new(Simulated::new(&settings.runtime.provider, &settings.fake));
     let threads = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -97,7 +87,20 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
         let signals = Signals::of_process()
             .context("signals cannot be received")
             .map_err(internal)?;
-        let ended = providerkit_runtime::run(&settings.runtime, Some(metrics), signals, backend).await;
+        let (runtime, metrics) = (&settings.runtime, Some(metrics));
+        let ended = match settings.substrate {
+            Substrate::Libvirt(hosts) => {
+                let backend = Libvirt::start(*hosts);
+                let ended = providerkit_runtime::run(runtime, metrics, signals, Arc::new(backend.clone())).await;
+                backend.stop().await;
+                ended
+            }
+            Substrate::Fake(fake) => {
+                tracing::warn!(slots = fake.seed_count, "the backend is simulated: its machines are not real");
+                let backend = Arc::new(Simulated::new(&runtime.provider, &fake));
+                providerkit_runtime::run(runtime, metrics, signals, backend).await
+            }
+        };
         ended.map_err(|error| match error.is_configuration() {
             true => usage(error.into()),
             false => internal(error.into()),

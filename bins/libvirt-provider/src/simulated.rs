@@ -136,7 +136,6 @@ mod tests {
         Simulated::new(
             &"sim".into(),
             &Fake {
-                enabled: true,
                 seed_count,
                 delay,
             },

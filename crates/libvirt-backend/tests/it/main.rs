@@ -1,0 +1,5 @@
+//! The backend on real libvirt hosts with real guests.
+
+mod lab;
+mod live;
+mod walk;
