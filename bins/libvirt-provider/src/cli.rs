@@ -201,12 +201,28 @@ impl Arguments {
         set("--network", &["machine.networks"], self.network);
         set("--base-user-data", &["machine.user_data"], self.base_user_data);
         set("--offerings", &["capacity.offerings_file"], self.offerings);
-        set("--instance-types", &["capacity.instance_types_file"], self.instance_types);
+        set(
+            "--instance-types",
+            &["capacity.instance_types_file"],
+            self.instance_types,
+        );
         set("--prices", &["capacity.prices"], self.prices);
-        set("--price-per-vcpu-hour", &["capacity.price_per_vcpu_hour"], self.price_per_vcpu_hour);
-        set("--price-per-gib-hour", &["capacity.price_per_gib_hour"], self.price_per_gib_hour);
+        set(
+            "--price-per-vcpu-hour",
+            &["capacity.price_per_vcpu_hour"],
+            self.price_per_vcpu_hour,
+        );
+        set(
+            "--price-per-gib-hour",
+            &["capacity.price_per_gib_hour"],
+            self.price_per_gib_hour,
+        );
         set("--capacity-type", &["capacity.capacity_type"], self.capacity_type);
-        set("--reconcile-interval", &["transitions.reconcile_interval"], self.reconcile_interval);
+        set(
+            "--reconcile-interval",
+            &["transitions.reconcile_interval"],
+            self.reconcile_interval,
+        );
         set("--tls-cert", &["listen.tls.cert"], self.tls_cert);
         set("--tls-key", &["listen.tls.key"], self.tls_key);
         set("--tls-ca", &["listen.tls.ca"], self.tls_ca);

@@ -96,7 +96,10 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
                 ended
             }
             Substrate::Fake(fake) => {
-                tracing::warn!(slots = fake.seed_count, "the backend is simulated: its machines are not real");
+                tracing::warn!(
+                    slots = fake.seed_count,
+                    "the backend is simulated: its machines are not real"
+                );
                 let backend = Arc::new(Simulated::new(&runtime.provider, &fake));
                 providerkit_runtime::run(runtime, metrics, signals, backend).await
             }

@@ -133,13 +133,7 @@ mod tests {
     use super::*;
 
     fn simulated(seed_count: u32, delay: Duration) -> Simulated {
-        Simulated::new(
-            &"sim".into(),
-            &Fake {
-                seed_count,
-                delay,
-            },
-        )
+        Simulated::new(&"sim".into(), &Fake { seed_count, delay })
     }
 
     fn machine(slot: &Slot) -> Machine {

@@ -6,7 +6,10 @@ use providerkit_backend::{
     Backend, Capabilities, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
     DrainRequest, Error, Known, Machine, MachineId, Operation, ReadyRequest, Slot, Transition, async_trait,
 };
-use tokio::sync::{Mutex, watch};
+use tokio::{
+    sync::{Mutex, watch},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -43,10 +46,13 @@ pub(crate) struct Inner {
     /// What a look at the substrate has not seen yet.
     unseen: Mutex<watch::Receiver<u64>>,
     pub(crate) watched: Watched,
+    started: Instant,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
+/// How long a host may take to answer for the first time.
+const SETTLED: Duration = Duration::from_secs(120);
 /// How long the first look waits for hosts to answer.
 const FIRST_TRY: Duration = Duration::from_secs(5);
 /// Looks follow each other no faster, whatever happens on the hosts.
@@ -60,7 +66,12 @@ impl Libvirt {
         let mut zones: HashMap<Arc<str>, Vec<Host>> = HashMap::new();
         for (zone, hosts) in &settings.zones {
             let hosts = hosts.iter().map(|host| {
-                Host::new(Arc::clone(zone), Arc::clone(&host.name), host.endpoint.clone(), news.clone())
+                Host::new(
+                    Arc::clone(zone),
+                    Arc::clone(&host.name),
+                    host.endpoint.clone(),
+                    news.clone(),
+                )
             });
             zones.insert(Arc::clone(zone), hosts.collect());
         }
@@ -80,6 +91,7 @@ impl Libvirt {
             news,
             unseen,
             watched: Watched::default(),
+            started: Instant::now(),
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
@@ -102,6 +114,12 @@ impl Inner {
 
     pub(crate) fn hosts_of(&self, zone: &str) -> &[Host] {
         self.zones.get(zone).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether it is known what is on the hosts of a zone, or one of them stays away for so long that the others are
+    /// used without it.
+    pub(crate) fn is_settled(&self, zone: &str) -> bool {
+        self.started.elapsed() > SETTLED || self.hosts_of(zone).iter().all(Host::is_known)
     }
 
     fn name(&self, machine: &MachineId) -> DomainName {
@@ -153,7 +171,13 @@ impl Inner {
     }
 
     /// The host that a Create goes to: where an earlier attempt was, where it was promised, or where there is room.
-    async fn place(&self, machine: &Machine, operation: &Operation, need: Need, stuck: &Stuck) -> Result<Host, Failure> {
+    async fn place(
+        &self,
+        machine: &Machine,
+        operation: &Operation,
+        need: Need,
+        stuck: &Stuck,
+    ) -> Result<Host, Failure> {
         let hosts = self.hosts_of(&machine.profile.zone);
         let mut news = self.news.listen();
         loop {
@@ -166,7 +190,9 @@ impl Inner {
                 return Ok(host);
             }
             if operation.attempt == 1 || all_known {
-                let admitted = self.ledger.admit(hosts, &machine.id, need, &self.settings.budget, self.provider());
+                let admitted = self
+                    .ledger
+                    .admit(hosts, &machine.id, need, &self.settings.budget, self.provider());
                 match admitted {
                     Ok(host) => return Ok(host),
                     Err(reason) if all_known => return Err(Failure::told(format!("there is no room: {reason}"))),
@@ -188,18 +214,29 @@ impl Inner {
         let work = async {
             let host = self.place(machine, operation, need, stuck).await?;
             self.ledger.keep(&host, &machine.id, need);
-            let guest = host.steadily(|lanes| create::create(lanes, &host, &plan, stuck)).await?;
+            let guest = host
+                .steadily(|lanes| create::create(lanes, &host, &plan, stuck))
+                .await?;
             self.check_unique(&machine.id, &guest)?;
             let (host, plan, guest) = (&host, &plan, &guest);
-            host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await }).await
+            host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
+                .await
         };
         within(operation, stuck, work).await?;
-        Ok(Created::new(create::host_ref(self.provider(), &machine.profile.zone, plan.uuid)))
+        Ok(Created::new(create::host_ref(
+            self.provider(),
+            &machine.profile.zone,
+            plan.uuid,
+        )))
     }
 
     /// Clones of an image that was booted before share their identity, and then an address (field report F44).
     fn check_unique(&self, machine: &MachineId, guest: &crate::guest::Guest) -> Result<(), Failure> {
-        let Some(id) = guest.machine_id.as_ref().filter(|_| self.settings.guest.unique_machine_id) else {
+        let Some(id) = guest
+            .machine_id
+            .as_ref()
+            .filter(|_| self.settings.guest.unique_machine_id)
+        else {
             return Ok(());
         };
         let other = self.hosts.iter().find_map(|host| {
@@ -231,7 +268,16 @@ impl Inner {
             let host = &self.locate(machine, stuck).await?;
             let left = host
                 .steadily(|lanes| async move {
-                    drain::leave(&lanes, provider, machine, operation.id, grace, settings.drain_margin, stuck).await
+                    drain::leave(
+                        &lanes,
+                        provider,
+                        machine,
+                        operation.id,
+                        grace,
+                        settings.drain_margin,
+                        stuck,
+                    )
+                    .await
                 })
                 .await?;
             if let Err(failure) = &left {
@@ -240,19 +286,27 @@ impl Inner {
             }
             let guest = match (left, settings.drain_reset) {
                 (Ok(()), DrainReset::Unjoin) => {
-                    host.steadily(|lanes| async move { drain::tidy(&lanes, provider, machine, operation.id).await }).await?;
+                    host.steadily(|lanes| async move { drain::tidy(&lanes, provider, machine, operation.id).await })
+                        .await?;
                     crate::guest::Guest::default()
                 }
                 _ => host.steadily(|lanes| drain::renew(lanes, host, &plan, stuck)).await?,
             };
             let (plan, guest) = (&plan, &guest);
-            host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await }).await
+            host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
+                .await
         };
         within(operation, stuck, work).await
     }
 
     /// Removes a machine from every host it may be on.
-    async fn remove(&self, machine: &Machine, operation: &Operation, failed: bool, grace: Duration) -> Result<(), Error> {
+    async fn remove(
+        &self,
+        machine: &Machine,
+        operation: &Operation,
+        failed: bool,
+        grace: Duration,
+    ) -> Result<(), Error> {
         let stuck = Stuck::default();
         let _turn = self.watched.turn(&machine.id).await;
         let removal = Removal {
@@ -269,7 +323,8 @@ impl Inner {
         let work = async {
             for host in &hosts {
                 stuck.on(format!("host `{}`", host.name()));
-                host.steadily(|lanes| async move { removal.run(&lanes, host).await }).await?;
+                host.steadily(|lanes| async move { removal.run(&lanes, host).await })
+                    .await?;
             }
             Ok(())
         };
@@ -296,7 +351,9 @@ impl Drop for Released<'_> {
 impl Backend for Libvirt {
     fn capabilities(&self) -> Capabilities {
         let readiness = self.0.settings.guest.readiness != crate::settings::Readiness::None;
-        Capabilities::default().delete(DeleteSupport::PaidByUse).readiness(readiness)
+        Capabilities::default()
+            .delete(DeleteSupport::PaidByUse)
+            .readiness(readiness)
     }
 
     async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
@@ -326,11 +383,17 @@ impl Backend for Libvirt {
             )));
         };
         let hosts = inner.hosts_of(&machine.profile.zone);
-        let admitted = inner.ledger.admit(hosts, &machine.id, kind.into(), &inner.settings.budget, inner.provider());
+        let admitted = inner.ledger.admit(
+            hosts,
+            &machine.id,
+            kind.into(),
+            &inner.settings.budget,
+            inner.provider(),
+        );
         inner.news.tell();
-        admitted.map(drop).map_err(|reason| {
-            Error::exhausted(format!("zone `{}` has no room: {reason}", machine.profile.zone))
-        })
+        admitted
+            .map(drop)
+            .map_err(|reason| Error::exhausted(format!("zone `{}` has no room: {reason}", machine.profile.zone)))
     }
 
     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
@@ -350,7 +413,8 @@ impl Backend for Libvirt {
         };
         let work = async {
             let host = &self.0.locate(machine, stuck).await?;
-            host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck)).await
+            host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
+                .await
         };
         within(operation, stuck, work).await
     }
@@ -381,12 +445,16 @@ impl Backend for Libvirt {
     }
 
     async fn cleanup(&self, request: CleanupRequest) -> Result<(), Error> {
-        self.0.remove(&request.machine, &request.operation, true, Duration::ZERO).await
+        self.0
+            .remove(&request.machine, &request.operation, true, Duration::ZERO)
+            .await
     }
 }
 
 impl fmt::Debug for Libvirt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Libvirt").field("hosts", &self.0.hosts).finish_non_exhaustive()
+        f.debug_struct("Libvirt")
+            .field("hosts", &self.0.hosts)
+            .finish_non_exhaustive()
     }
 }

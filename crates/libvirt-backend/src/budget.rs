@@ -101,7 +101,9 @@ impl Ledger {
         for host in hosts {
             match room(host, &promises, budget, provider) {
                 Ok(room) => match room.lacks(&need) {
-                    None if best.is_none_or(|(_, other)| room.memory_mib > other.memory_mib) => best = Some((host, room)),
+                    None if best.is_none_or(|(_, other)| room.memory_mib > other.memory_mib) => {
+                        best = Some((host, room))
+                    }
                     None => {}
                     Some(lack) => reasons.push(format!("host `{}`: {lack}", host.name())),
                 },
@@ -109,7 +111,11 @@ impl Ledger {
             }
         }
         let Some((host, _)) = best else {
-            return Err(if reasons.is_empty() { "its zone has no hosts".to_owned() } else { reasons.join("; ") });
+            return Err(if reasons.is_empty() {
+                "its zone has no hosts".to_owned()
+            } else {
+                reasons.join("; ")
+            });
         };
         let promise = Promise {
             host: host.name().clone(),
@@ -147,7 +153,10 @@ impl Ledger {
         let mut promises = self.lock();
         let now = Instant::now();
         promises.retain(|_, promise| promise.until.is_none_or(|until| until > now));
-        hosts.iter().map(|host| room(host, &promises, budget, provider)).collect()
+        hosts
+            .iter()
+            .map(|host| room(host, &promises, budget, provider))
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<MachineId, Promise>> {
@@ -163,8 +172,10 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
     lanes.facts.platform.as_ref().map_err(Clone::clone)?;
     let now = Instant::now();
     let (mut room, made) = host.with_inventory(|inventory| {
-        let made: std::collections::HashSet<MachineId> =
-            inventory.owned(provider).map(|(_, owner)| owner.machine.clone()).collect();
+        let made: std::collections::HashSet<MachineId> = inventory
+            .owned(provider)
+            .map(|(_, owner)| owner.machine.clone())
+            .collect();
         (left(&lanes.facts, inventory, budget, provider), made)
     });
     // What is there already is in the inventory.
@@ -179,7 +190,9 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
 
 /// What a host has beyond what is there. A machine of ours that is off counts: it will be started again.
 fn left(facts: &Facts, inventory: &Inventory, budget: &Budget, provider: &str) -> Room {
-    let reserve = budget.memory_reserve_mib.unwrap_or_else(|| (facts.memory_mib / 10).max(2048));
+    let reserve = budget
+        .memory_reserve_mib
+        .unwrap_or_else(|| (facts.memory_mib / 10).max(2048));
     let sold = |total: u64, ratio: f64| scale(total, ratio);
     let mut room = Room {
         memory_mib: sold(facts.memory_mib.saturating_sub(reserve), budget.memory_overcommit),
@@ -187,7 +200,9 @@ fn left(facts: &Facts, inventory: &Inventory, budget: &Budget, provider: &str) -
         disk_bytes: 0,
     };
     if let Some(pool) = inventory.pool {
-        let reserve = budget.pool_reserve.unwrap_or_else(|| (pool.capacity / 20).max(10 * GIB));
+        let reserve = budget
+            .pool_reserve
+            .unwrap_or_else(|| (pool.capacity / 20).max(10 * GIB));
         if pool.available > reserve {
             room.disk_bytes = sold(pool.capacity.saturating_sub(reserve), budget.storage_overcommit);
         }
@@ -257,9 +272,15 @@ mod tests {
 
     #[test]
     fn a_pool_that_is_nearly_full_takes_nothing() {
-        let pool = |available| PoolSeen { capacity: 100 * GIB, available };
+        let pool = |available| PoolSeen {
+            capacity: 100 * GIB,
+            available,
+        };
         let room = |available| {
-            let inventory = Inventory { pool: Some(pool(available)), ..Inventory::default() };
+            let inventory = Inventory {
+                pool: Some(pool(available)),
+                ..Inventory::default()
+            };
             left(&facts(), &inventory, &Budget::default(), "p").disk_bytes / GIB
         };
         assert_eq!(room(50 * GIB), 180);
@@ -268,10 +289,21 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told() {
-        let room = Room { memory_mib: 1000, vcpus: 2, disk_bytes: 0 };
-        let need = |memory_mib, vcpus, disk_bytes| Need { memory_mib, vcpus, disk_bytes };
+        let room = Room {
+            memory_mib: 1000,
+            vcpus: 2,
+            disk_bytes: 0,
+        };
+        let need = |memory_mib, vcpus, disk_bytes| Need {
+            memory_mib,
+            vcpus,
+            disk_bytes,
+        };
         assert_eq!(room.lacks(&need(1000, 2, 0)), None);
-        assert_eq!(room.lacks(&need(1001, 2, 0)).unwrap(), "1001 MiB of memory asked, 1000 MiB left");
+        assert_eq!(
+            room.lacks(&need(1001, 2, 0)).unwrap(),
+            "1001 MiB of memory asked, 1000 MiB left"
+        );
         assert_eq!(room.lacks(&need(1, 3, 0)).unwrap(), "3 of vCPUs asked, 2 left");
         assert!(room.lacks(&need(1, 1, 1)).unwrap().contains("1 GiB of disk"));
     }

@@ -47,8 +47,14 @@ impl Catalogue {
         // use do not decide which others are shown.
         slots.sort_by_key(|(turn, offering, _)| (*turn, *offering));
         let slots: Vec<Place> = slots.into_iter().map(|(_, _, place)| place).collect();
-        let by_name = slots.iter().enumerate().map(|(at, place)| (Arc::clone(&place.name), at)).collect();
-        let types = offerings.iter().map(|offering| (Arc::clone(&offering.instance_type.name), offering.instance_type.clone()));
+        let by_name = slots
+            .iter()
+            .enumerate()
+            .map(|(at, place)| (Arc::clone(&place.name), at))
+            .collect();
+        let types = offerings
+            .iter()
+            .map(|offering| (Arc::clone(&offering.instance_type.name), offering.instance_type.clone()));
         Self {
             slots,
             by_name,
@@ -106,7 +112,11 @@ fn profile(offering: &Offering) -> Profile {
 
 /// A Kubernetes quantity.
 fn mebibytes(mib: u64) -> String {
-    if mib.is_multiple_of(1024) { format!("{}Gi", mib / 1024) } else { format!("{mib}Mi") }
+    if mib.is_multiple_of(1024) {
+        format!("{}Gi", mib / 1024)
+    } else {
+        format!("{mib}Mi")
+    }
 }
 
 #[cfg(test)]
@@ -141,7 +151,12 @@ mod tests {
     fn offerings_take_turns() {
         assert_eq!(
             names(&[offering("small", 3), offering("large", 1)]),
-            ["p-rack1-small-000", "p-rack1-large-000", "p-rack1-small-001", "p-rack1-small-002"]
+            [
+                "p-rack1-small-000",
+                "p-rack1-large-000",
+                "p-rack1-small-001",
+                "p-rack1-small-002"
+            ]
         );
     }
 
@@ -154,10 +169,21 @@ mod tests {
 
     #[test]
     fn offerings_that_differ_in_price_alone_share_one_count() {
-        let cheap = Offering { price_per_hour: 0.05, ..offering("small", 2) };
+        let cheap = Offering {
+            price_per_hour: 0.05,
+            ..offering("small", 2)
+        };
         let mut all = names(&[offering("small", 2), cheap]);
         all.sort();
-        assert_eq!(all, ["p-rack1-small-000", "p-rack1-small-001", "p-rack1-small-002", "p-rack1-small-003"]);
+        assert_eq!(
+            all,
+            [
+                "p-rack1-small-000",
+                "p-rack1-small-001",
+                "p-rack1-small-002",
+                "p-rack1-small-003"
+            ]
+        );
     }
 
     #[test]

@@ -36,14 +36,23 @@ pub(crate) struct Guest {
 pub(crate) async fn guest(lanes: &Lanes, provider: &str, machine: &Machine) -> Result<Guest, Failure> {
     let name = DomainName::new(provider, &machine.id);
     match plan::find(lanes, &name, provider, &machine.id).await? {
-        Some((seen, owner)) => Ok(Guest { domain: seen.domain, owner }),
-        None => Err(Failure::told(format!("domain `{name}` is gone; it was removed by hand"))),
+        Some((seen, owner)) => Ok(Guest {
+            domain: seen.domain,
+            owner,
+        }),
+        None => Err(Failure::told(format!(
+            "domain `{name}` is gone; it was removed by hand"
+        ))),
     }
 }
 
 /// What every hook is told.
 pub(crate) fn environment(machine: &Machine, operation: OperationId, cluster: &ClusterId) -> Vec<String> {
-    let reference = machine.host.as_ref().map(|host| host.reference.to_string()).unwrap_or_default();
+    let reference = machine
+        .host
+        .as_ref()
+        .map(|host| host.reference.to_string())
+        .unwrap_or_default();
     vec![
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
         "HOME=/root".to_owned(),
@@ -66,15 +75,20 @@ pub(crate) async fn bootstrap(
     stuck: &Stuck,
 ) -> Result<(), Failure> {
     let provider = &plan.settings.provider;
-    let Parcel { machine, operation, cluster, blob, .. } = *parcel;
+    let Parcel {
+        machine,
+        operation,
+        cluster,
+        blob,
+        ..
+    } = *parcel;
     let Guest { domain, owner } = guest(&lanes, provider, machine).await?;
     let by_seed = match plan.settings.guest.delivery {
         Delivery::Agent => false,
         Delivery::Seed => true,
         // A guest that is being started with the blob has no agent to ask.
         Delivery::Auto => {
-            owner.seed_by == Some(operation)
-                || Agent::new(&lanes, &domain).permits().await? != Permits::Everything
+            owner.seed_by == Some(operation) || Agent::new(&lanes, &domain).permits().await? != Permits::Everything
         }
     };
     if by_seed {
@@ -126,7 +140,10 @@ pub(crate) async fn ready(
     loop {
         let answer = match readiness {
             Readiness::Kubelet => by_kubelet(&agent).await,
-            Readiness::Hook => agent.run(&hook, &[cluster.as_str()], QUESTION).await.map(Answer::from_hook),
+            Readiness::Hook => agent
+                .run(&hook, &[cluster.as_str()], QUESTION)
+                .await
+                .map(Answer::from_hook),
             _ => match agent.run(&hook, &[cluster.as_str()], QUESTION).await {
                 Ok(ended) if ended.code == Some(126) => by_kubelet(&agent).await,
                 asked => asked.map(Answer::from_hook),
@@ -145,7 +162,13 @@ pub(crate) async fn ready(
 }
 
 /// Writes down where the machine is bound.
-pub(crate) async fn bind(lanes: &Lanes, host: &Host, provider: &str, machine: &Machine, cluster: &ClusterId) -> Result<(), Failure> {
+pub(crate) async fn bind(
+    lanes: &Lanes,
+    host: &Host,
+    provider: &str,
+    machine: &Machine,
+    cluster: &ClusterId,
+) -> Result<(), Failure> {
     let Guest { domain, mut owner } = guest(lanes, provider, machine).await?;
     owner.binding = Some(Binding {
         cluster: cluster.clone(),
@@ -166,7 +189,9 @@ impl Answer {
         let said = ended.said();
         match ended.code {
             Some(0) => Self::Ready,
-            Some(126) => Self::Never(format!("the image has no {READY}; add it or set `guest.readiness` to another way")),
+            Some(126) => Self::Never(format!(
+                "the image has no {READY}; add it or set `guest.readiness` to another way"
+            )),
             _ => Self::NotYet(format!("{READY} says: {said}")),
         }
     }

@@ -67,7 +67,10 @@ pub(crate) async fn bring_up(
 pub(crate) async fn settle(lanes: &Lanes, host: &Host, plan: &Plan, guest: &Guest) -> Result<(), Failure> {
     let found = plan::find(lanes, &plan.name, &plan.settings.provider, &plan.owner.machine).await?;
     let Some((seen, mut owner)) = found else {
-        return Err(Failure::told(format!("domain `{}` was removed while its machine was made", plan.name)));
+        return Err(Failure::told(format!(
+            "domain `{}` was removed while its machine was made",
+            plan.name
+        )));
     };
     owner.ready = true;
     owner.binding = None;
@@ -87,11 +90,18 @@ pub(crate) async fn start(lanes: &Lanes, domain: &DomainRef, flags: DomainCreate
     let control = lanes.bulk.with_deadline(Duration::from_secs(120));
     match control.domain_create(domain, flags).await {
         Ok(_) => Ok(()),
-        Err(error) if error.code() == Some(ErrorNumber::ERR_OPERATION_INVALID)
-            && lanes.control.domain_is_active(domain).await.doing(doing)? => Ok(()),
+        Err(error)
+            if error.code() == Some(ErrorNumber::ERR_OPERATION_INVALID)
+                && lanes.control.domain_is_active(domain).await.doing(doing)? =>
+        {
+            Ok(())
+        }
         Err(source) => {
             let mut doing = doing();
-            let text = source.daemon().map(|daemon| daemon.message().into_owned()).unwrap_or_default();
+            let text = source
+                .daemon()
+                .map(|daemon| daemon.message().into_owned())
+                .unwrap_or_default();
             if text.contains("Permission denied") {
                 doing.push_str(
                     ": QEMU may not read a file of the pool; every folder above it needs `x` for the qemu user, and \

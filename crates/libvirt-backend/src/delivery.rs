@@ -15,8 +15,7 @@ use providerkit_backend::{Bytes, ClusterId, Machine, OperationId};
 use ring::digest::{SHA256, digest};
 
 use crate::{
-    configure,
-    create,
+    configure, create,
     failure::{Doing as _, Failure},
     guest::Stuck,
     host::{Host, Lanes},
@@ -64,10 +63,15 @@ impl Delivery<'_> {
 impl Parcel<'_> {
     fn delivery<'b>(&self, blob: &'b [u8]) -> Delivery<'b> {
         let sum = digest(&SHA256, self.blob);
-        let sum = sum.as_ref().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let sum = sum
+            .as_ref()
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         let ours = |pair: &String| pair.starts_with("BIGFLEET_");
-        let mut lines: Vec<_> =
-            configure::environment(self.machine, self.operation, self.cluster).into_iter().filter(ours).collect();
+        let mut lines: Vec<_> = configure::environment(self.machine, self.operation, self.cluster)
+            .into_iter()
+            .filter(ours)
+            .collect();
         lines.push(format!("BIGFLEET_TIMEOUT_SECONDS={}", self.limit.as_secs()));
         lines.push(format!("BIGFLEET_BLOB_SHA256={sum}"));
         // A line's end would begin another variable.
@@ -98,7 +102,8 @@ pub(crate) async fn deliver(
     if owner.seed_by != Some(parcel.operation) {
         stuck.on("the seed to be replaced");
         remove::stop(lanes, &domain, plan.settings.guest.stop_grace).await?;
-        pool.make_seed(&seed, &plan.seed(Some(&parcel.delivery(parcel.blob)))?).await?;
+        pool.make_seed(&seed, &plan.seed(Some(&parcel.delivery(parcel.blob)))?)
+            .await?;
         owner.seed_by = Some(parcel.operation);
         plan::mark(lanes, &domain, &owner).await?;
     }
@@ -108,7 +113,8 @@ pub(crate) async fn deliver(
     let result = listen(lanes, &domain, parcel.operation).await?;
     // The same seed, of the same size, with nothing in the place of the blob.
     let blank = vec![0; parcel.blob.len()];
-    pool.overwrite(&seed, &plan.seed(Some(&parcel.delivery(&blank)))?).await?;
+    pool.overwrite(&seed, &plan.seed(Some(&parcel.delivery(&blank)))?)
+        .await?;
     result.judge()
 }
 
@@ -151,14 +157,18 @@ impl Told {
         };
         match (self.code, self.ready.as_str()) {
             (Some(0), "yes" | "none") => Ok(()),
-            (Some(0), _) => Err(Failure::told(format!("/opt/bigfleet/ready never said that the node is Ready; {output}"))),
+            (Some(0), _) => Err(Failure::told(format!(
+                "/opt/bigfleet/ready never said that the node is Ready; {output}"
+            ))),
             (Some(125), _) => Err(Failure::told(format!("/opt/bigfleet/bootstrap was not run; {output}"))),
-            (Some(124 | 137 | 143), _) => {
-                Err(Failure::told(format!("/opt/bigfleet/bootstrap did not end in time; {output}")))
-            }
+            (Some(124 | 137 | 143), _) => Err(Failure::told(format!(
+                "/opt/bigfleet/bootstrap did not end in time; {output}"
+            ))),
             (code, _) => {
                 let code = code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
-                Err(Failure::told(format!("/opt/bigfleet/bootstrap failed with {code}; {output}")))
+                Err(Failure::told(format!(
+                    "/opt/bigfleet/bootstrap failed with {code}; {output}"
+                )))
             }
         }
     }
@@ -168,7 +178,10 @@ impl Told {
 async fn listen(lanes: &Lanes, domain: &DomainRef, operation: OperationId) -> Result<Told, Failure> {
     let doing = || format!("open the result channel of `{}`", domain.name.to_string_lossy());
     loop {
-        let opened = lanes.bulk.domain_open_channel(domain, Some(RESULT_CHANNEL), DomainChannelFlags::FORCE).await;
+        let opened = lanes
+            .bulk
+            .domain_open_channel(domain, Some(RESULT_CHANNEL), DomainChannelFlags::FORCE)
+            .await;
         match opened.doing(doing) {
             Ok(mut stream) => {
                 let mut line = Vec::new();
@@ -205,7 +218,9 @@ mod tests {
         let log = BASE64.encode("bang\n");
         let told = Told::parse(&format!("BIGFLEET-RESULT 1 {id} done rc=3 ready=- log={log}"), id).unwrap();
         assert_eq!((told.done, told.code, told.log.as_str()), (true, Some(3), "bang\n"));
-        assert!(matches!(told.judge(), Err(Failure::Told(text)) if text.contains("exit code 3") && text.contains("bang")));
+        assert!(
+            matches!(told.judge(), Err(Failure::Told(text)) if text.contains("exit code 3") && text.contains("bang"))
+        );
         let running = Told::parse(&format!("BIGFLEET-RESULT 1 {id} running rc=- ready=- log="), id).unwrap();
         assert!(!running.done && running.code.is_none());
         for line in [
@@ -222,7 +237,12 @@ mod tests {
 
     #[test]
     fn an_image_without_a_ready_hook_is_taken_at_its_word() {
-        let told = |code, ready: &str| Told { done: true, code: Some(code), ready: ready.into(), log: String::new() };
+        let told = |code, ready: &str| Told {
+            done: true,
+            code: Some(code),
+            ready: ready.into(),
+            log: String::new(),
+        };
         assert!(told(0, "yes").judge().is_ok() && told(0, "none").judge().is_ok());
         assert!(told(0, "no").judge().is_err() && told(124, "none").judge().is_err());
     }

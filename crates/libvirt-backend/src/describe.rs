@@ -23,7 +23,12 @@ pub(crate) fn slots(inner: &Inner, known: &[Known]) -> Vec<Slot> {
     let mut adopted = found(inner, &machines);
     for place in inner.catalogue.slots() {
         let slot = Slot::new(Arc::clone(&place.name), Arc::clone(&place.profile));
-        let slot = match (machines.get(&*place.name), adopted.remove(&*place.name)) {
+        let known = machines.get(&*place.name);
+        if known.is_none() && !inner.is_settled(&place.profile.zone) {
+            // A host that has not answered yet may have the slot's machine, should the state have been lost.
+            continue;
+        }
+        let slot = match (known, adopted.remove(&*place.name)) {
             (Some(known), _) => match known.machine.state {
                 State::Speculative => rooms.offer(slot, &place.profile.zone, &Need::from(&place.instance_type)),
                 _ => with_loss(inner, known, slot),
@@ -62,9 +67,14 @@ fn found(inner: &Inner, known: &HashMap<&str, &Known>) -> HashMap<String, Adopte
 
 fn adopt(inner: &Inner, host: &Host, seen: &Seen, owner: &Owner) -> Adopted {
     let uuid = uuid::Uuid::from_bytes(seen.domain.uuid.0);
-    let adopted = Adopted::new(owner.machine.clone(), create::host_ref(inner.provider(), host.zone(), uuid));
+    let adopted = Adopted::new(
+        owner.machine.clone(),
+        create::host_ref(inner.provider(), host.zone(), uuid),
+    );
     match &owner.binding {
-        Some(binding) => adopted.cluster(binding.cluster.clone()).metadata(binding.metadata.clone()),
+        Some(binding) => adopted
+            .cluster(binding.cluster.clone())
+            .metadata(binding.metadata.clone()),
         None => adopted,
     }
 }
@@ -95,11 +105,16 @@ fn with_loss(inner: &Inner, known: &Known, slot: Slot) -> Slot {
         && hosts.iter().all(|host| {
             host.is_known()
                 && host.with_inventory(|inventory| {
-                    !inventory.domains.contains_key(&libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes()))
+                    !inventory
+                        .domains
+                        .contains_key(&libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes()))
                 })
         });
     if gone {
-        let reason = format!("its domain {uuid} is on no host of zone `{}` any more", known.machine.profile.zone);
+        let reason = format!(
+            "its domain {uuid} is on no host of zone `{}` any more",
+            known.machine.profile.zone
+        );
         slot.lost(reference.clone(), reason)
     } else {
         slot
@@ -130,10 +145,15 @@ impl<'a> Rooms<'a> {
 
     /// Offers a slot if it fits beside those offered before it. The reason is always in the same words.
     fn offer(&mut self, slot: Slot, zone: &str, need: &Need) -> Slot {
-        let Some((zone, rooms)) = self.by_zone.get_key_value(zone).map(|(zone, _)| Arc::clone(zone)).and_then(|zone| {
-            let rooms = self.by_zone.get_mut(&zone)?;
-            Some((zone, rooms))
-        }) else {
+        let Some((zone, rooms)) = self
+            .by_zone
+            .get_key_value(zone)
+            .map(|(zone, _)| Arc::clone(zone))
+            .and_then(|zone| {
+                let rooms = self.by_zone.get_mut(&zone)?;
+                Some((zone, rooms))
+            })
+        else {
             return slot.withheld("its zone has no hosts");
         };
         if rooms.iter().all(Result::is_err) {
@@ -147,7 +167,9 @@ impl<'a> Rooms<'a> {
         let key = (Arc::clone(&zone), *need);
         if !self.full.contains(&key) {
             let fitting = rooms.iter_mut().filter_map(|room| room.as_mut().ok());
-            let roomiest = fitting.filter(|room| room.lacks(need).is_none()).max_by_key(|room| room.memory());
+            let roomiest = fitting
+                .filter(|room| room.lacks(need).is_none())
+                .max_by_key(|room| room.memory());
             if let Some(room) = roomiest {
                 room.take(need);
                 return slot;

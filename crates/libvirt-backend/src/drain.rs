@@ -59,13 +59,20 @@ pub(crate) async fn leave(
         Ok(left) => Ok(left),
         Err(_elapsed) => {
             drop(tokio::time::timeout(Duration::from_secs(10), run.stop()).await);
-            Ok(Err(Failure::told(format!("{DRAIN} did not end within its grace of {grace:?} and {margin:?} more"))))
+            Ok(Err(Failure::told(format!(
+                "{DRAIN} did not end within its grace of {grace:?} and {margin:?} more"
+            ))))
         }
     }
 }
 
 /// Removes what our own runs left in a guest that has left its cluster.
-pub(crate) async fn tidy(lanes: &Lanes, provider: &str, machine: &Machine, operation: OperationId) -> Result<(), Failure> {
+pub(crate) async fn tidy(
+    lanes: &Lanes,
+    provider: &str,
+    machine: &Machine,
+    operation: OperationId,
+) -> Result<(), Failure> {
     let Guest { domain, .. } = configure::guest(lanes, provider, machine).await?;
     Run::new(Agent::new(lanes, &domain), operation).clear().await
 }
@@ -76,9 +83,14 @@ pub(crate) async fn renew(lanes: Arc<Lanes>, host: &Host, plan: &Plan, stuck: &S
     let machine = &plan.owner.machine;
     let found = plan::find(&lanes, &plan.name, provider, machine).await?;
     let Some((seen, owner)) = found else {
-        return Err(Failure::told(format!("domain `{}` is gone; it was removed by hand", plan.name)));
+        return Err(Failure::told(format!(
+            "domain `{}` is gone; it was removed by hand",
+            plan.name
+        )));
     };
-    let fresh = plan.clone().renewed(&owner, uuid::Uuid::from_bytes(seen.domain.uuid.0), plan.owner.disk_by);
+    let fresh = plan
+        .clone()
+        .renewed(&owner, uuid::Uuid::from_bytes(seen.domain.uuid.0), plan.owner.disk_by);
     let domain = if owner.disk_by == fresh.owner.disk_by {
         seen.domain
     } else {

@@ -35,6 +35,17 @@ impl Failure {
         }
     }
 
+    /// Whether the guest's agent did not answer: it is busy, restarts, or its guest does.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.source().is_some_and(libvirt_rpc::Error::is_agent_unavailable)
+    }
+
+    /// Whether the agent knows nothing of a program that was started: it told already, or has restarted (F59).
+    pub(crate) fn is_forgotten(&self) -> bool {
+        let daemon = self.source().and_then(libvirt_rpc::Error::daemon);
+        daemon.is_some_and(|daemon| daemon.message().contains("Invalid parameter 'pid'"))
+    }
+
     /// What the host said.
     pub(crate) fn source(&self) -> Option<&libvirt_rpc::Error> {
         match self {

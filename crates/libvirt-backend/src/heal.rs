@@ -1,10 +1,6 @@
 //! Machines that should run and do not: started again, resumed, told of (field reports F40, F89, F90).
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use libvirt_rpc::wire::constant::domain::{DomainCreateFlags, DomainState};
 use providerkit_backend::{MachineId, State};
@@ -89,7 +85,9 @@ impl Healer {
         for host in inner.hosts.iter().filter(|host| host.is_known()) {
             let sick = self.sick(host);
             for chunk in sick.chunks(RAMP) {
-                let cures = chunk.iter().map(|(machine, seen, cure)| heal(&inner, host, machine, seen, *cure));
+                let cures = chunk
+                    .iter()
+                    .map(|(machine, seen, cure)| heal(&inner, host, machine, seen, *cure));
                 futures_util::future::join_all(cures).await;
             }
         }
@@ -108,7 +106,9 @@ impl Healer {
                 if seen.status.is_running() {
                     continue;
                 }
-                let Some(known) = known.get(&owner.machine) else { continue };
+                let Some(known) = known.get(&owner.machine) else {
+                    continue;
+                };
                 let resting = matches!(known.machine.state, State::Idle | State::Configured);
                 let uuid = known.machine.host.as_ref().and_then(create::domain_of);
                 if !resting || uuid.is_none_or(|uuid| *uuid.as_bytes() != seen.domain.uuid.0) {
@@ -169,7 +169,9 @@ async fn heal(inner: &Inner, host: &Host, machine: &MachineId, seen: &Seen, cure
     let zone = host.zone().to_string();
     metrics::counter!(metric::HEALED, "zone" => zone, "action" => cure.name(), "outcome" => outcome).increment(1);
     match done {
-        Ok(()) => tracing::warn!(machine_id = %machine, host = %host.name(), was, "a machine that did not run was {}", cure.name()),
+        Ok(()) => {
+            tracing::warn!(machine_id = %machine, host = %host.name(), was, "a machine that did not run was {}", cure.name())
+        }
         Err(failure) => {
             let error = providerkit_backend::Error::from(failure).report();
             tracing::error!(machine_id = %machine, host = %host.name(), was, %error, "a machine does not run and could not be {}", cure.name());

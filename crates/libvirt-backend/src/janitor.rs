@@ -87,7 +87,8 @@ impl Janitor {
 }
 
 fn report(host: &Host, leftovers: &HashSet<Leftover>) {
-    let count = |is: fn(&Leftover) -> bool| u32::try_from(leftovers.iter().filter(|left| is(left)).count()).unwrap_or(u32::MAX);
+    let count =
+        |is: fn(&Leftover) -> bool| u32::try_from(leftovers.iter().filter(|left| is(left)).count()).unwrap_or(u32::MAX);
     let counts = [
         ("domain", count(|left| matches!(left, Leftover::Domain(..)))),
         ("volume", count(|left| matches!(left, Leftover::Volume(..)))),
@@ -130,7 +131,9 @@ pub(crate) async fn leftovers(inner: &Inner, host: &Host) -> Result<HashSet<Left
         }
     });
     // Volumes by the names of machines: those that are being made may have no domain yet.
-    let at_rest = known.values().filter(|known| known.operation.is_none() && known.machine.state != State::Failed);
+    let at_rest = known
+        .values()
+        .filter(|known| known.operation.is_none() && known.machine.state != State::Failed);
     let names: HashMap<String, DomainName> = at_rest
         .filter(|known| *known.machine.profile.zone == **host.zone())
         .map(|known| DomainName::new(provider, &known.machine.id))
@@ -142,7 +145,11 @@ pub(crate) async fn leftovers(inner: &Inner, host: &Host) -> Result<HashSet<Left
             let volume = volume.name.to_string_lossy().into_owned();
             let domain = volume.rsplit_once('-').and_then(|(head, tail)| {
                 // A seed's name has one dash more.
-                let head = if tail == "seed.iso" { head.rsplit_once('-')?.0 } else { head };
+                let head = if tail == "seed.iso" {
+                    head.rsplit_once('-')?.0
+                } else {
+                    head
+                };
                 names.get(head)
             });
             if domain.is_some_and(|domain| name::is_volume_of(domain, &volume)) && !live.contains(&volume) {
@@ -184,7 +191,9 @@ async fn sweep(inner: &Inner, host: &Host, leftover: &Leftover) -> Result<bool, 
     match leftover {
         Leftover::Stray(..) => Ok(false),
         Leftover::Domain(machine, _) => {
-            let Some(_turn) = inner.watched.try_turn(machine) else { return Ok(false) };
+            let Some(_turn) = inner.watched.try_turn(machine) else {
+                return Ok(false);
+            };
             let removal = Removal {
                 provider: inner.provider(),
                 machine,
@@ -197,8 +206,12 @@ async fn sweep(inner: &Inner, host: &Host, leftover: &Leftover) -> Result<bool, 
         Leftover::Volume(pool, name) => {
             let owner = inner.watched.known();
             let provider = inner.provider();
-            let machine = owner.keys().find(|machine| name::is_volume_of(&DomainName::new(provider, machine), name));
-            let Some(_turn) = machine.and_then(|machine| inner.watched.try_turn(machine)) else { return Ok(false) };
+            let machine = owner
+                .keys()
+                .find(|machine| name::is_volume_of(&DomainName::new(provider, machine), name));
+            let Some(_turn) = machine.and_then(|machine| inner.watched.try_turn(machine)) else {
+                return Ok(false);
+            };
             let pool = Pool::open(&lanes, pool).await?;
             remove::remove_volume(&pool, host, name).await.map(|()| true)
         }

@@ -19,7 +19,10 @@ pub(crate) async fn within<T>(
     let timed_out = || {
         let text = stuck.text();
         let waited = if text.is_empty() { "its host".to_owned() } else { text };
-        Error::new(format!("still waiting for {waited} after {:.0?}: context deadline exceeded", operation.budget))
+        Error::new(format!(
+            "still waiting for {waited} after {:.0?}: context deadline exceeded",
+            operation.budget
+        ))
     };
     tokio::select! {
         biased;

@@ -96,7 +96,9 @@ impl fmt::Display for Incarnation {
 /// Whether a volume's name is one that some incarnation of this domain has.
 #[must_use]
 pub fn is_volume_of(domain: &DomainName, volume: &str) -> bool {
-    let rest = volume.strip_prefix(domain.as_str()).and_then(|rest| rest.strip_prefix('-'));
+    let rest = volume
+        .strip_prefix(domain.as_str())
+        .and_then(|rest| rest.strip_prefix('-'));
     let Some((tag, suffix)) = rest.and_then(|rest| rest.split_at_checked(8)) else {
         return false;
     };
@@ -128,7 +130,13 @@ pub fn mac_address(provider: &str, machine: &MachineId, card: usize) -> MacAddre
 
 /// The readable part: the end of the id, where ids of one provider differ.
 fn readable(text: &str) -> String {
-    let legal = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let legal = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
     let mut words = String::new();
     for c in text.chars().map(legal) {
         if c != '-' || !words.ends_with('-') {
@@ -150,7 +158,10 @@ fn digest(parts: &[&str]) -> Vec<u8> {
 }
 
 fn hex(bytes: &[u8], count: usize) -> String {
-    bytes.iter().take(count).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+    bytes
+        .iter()
+        .take(count)
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -177,7 +188,10 @@ mod tests {
     fn two_providers_do_not_share_a_name() {
         let name = |provider| DomainName::new(provider, &machine("m-1"));
         assert_ne!(name("a"), name("b"));
-        assert_ne!(DomainName::new("ab", &machine("c")), DomainName::new("a", &machine("bc")));
+        assert_ne!(
+            DomainName::new("ab", &machine("c")),
+            DomainName::new("a", &machine("bc"))
+        );
     }
 
     #[test]
@@ -202,7 +216,9 @@ mod tests {
 
     #[test]
     fn hardware_addresses_differ_and_stay() {
-        let addresses: HashSet<_> = (0..10_000).map(|n| mac_address("p", &machine(&format!("m-{n}")), 0)).collect();
+        let addresses: HashSet<_> = (0..10_000)
+            .map(|n| mac_address("p", &machine(&format!("m-{n}")), 0))
+            .collect();
         assert_eq!(addresses.len(), 10_000);
         assert_eq!(mac_address("p", &machine("m"), 0), mac_address("p", &machine("m"), 0));
         assert_ne!(mac_address("p", &machine("m"), 0), mac_address("p", &machine("m"), 1));

@@ -79,7 +79,9 @@ impl Owner {
         operation: OperationId,
         profile: Profile,
     ) -> Self {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
         Self {
             schema: SCHEMA,
             provider: provider.into(),
@@ -102,7 +104,10 @@ impl Owner {
     /// The element, as it stands in a domain's description.
     #[must_use]
     pub fn element(&self) -> String {
-        format!("<{PREFIX}:{ELEMENT} xmlns:{PREFIX}='{NAMESPACE}'>{}</{PREFIX}:{ELEMENT}>", self.text())
+        format!(
+            "<{PREFIX}:{ELEMENT} xmlns:{PREFIX}='{NAMESPACE}'>{}</{PREFIX}:{ELEMENT}>",
+            self.text()
+        )
     }
 
     /// The element as `virDomainSetMetadata` wants it, which adds the namespace itself.
@@ -134,7 +139,9 @@ impl Owner {
     pub fn find(domain: &roxmltree::Document<'_>) -> Option<Self> {
         let mut children = domain.root_element().children();
         let metadata = children.find(|node| node.has_tag_name("metadata"))?;
-        let element = metadata.children().find(|node| node.has_tag_name((NAMESPACE, ELEMENT)))?;
+        let element = metadata
+            .children()
+            .find(|node| node.has_tag_name((NAMESPACE, ELEMENT)))?;
         serde_json::from_str(element.text()?).ok()
     }
 }
@@ -187,7 +194,10 @@ mod tests {
     }
 
     fn round_trip(owner: &Owner) -> Option<Owner> {
-        let xml = format!("<domain><name>x</name><metadata>{}</metadata></domain>", owner.element());
+        let xml = format!(
+            "<domain><name>x</name><metadata>{}</metadata></domain>",
+            owner.element()
+        );
         Owner::find(&roxmltree::Document::parse(&xml).unwrap())
     }
 
@@ -202,7 +212,11 @@ mod tests {
             &format!("<metadata><x:machine xmlns:x='{NAMESPACE}'/></metadata>"),
         ] {
             let xml = format!("<domain>{metadata}</domain>");
-            assert_eq!(Owner::find(&roxmltree::Document::parse(&xml).unwrap()), None, "{metadata}");
+            assert_eq!(
+                Owner::find(&roxmltree::Document::parse(&xml).unwrap()),
+                None,
+                "{metadata}"
+            );
         }
     }
 

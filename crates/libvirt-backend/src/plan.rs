@@ -43,7 +43,13 @@ impl Plan {
         instance_type: InstanceType,
     ) -> Self {
         let (provider, id) = (&settings.provider, &machine.id);
-        let mut owner = Owner::new(&**provider, id.clone(), slot, operation, Profile::clone(&machine.profile));
+        let mut owner = Owner::new(
+            &**provider,
+            id.clone(),
+            slot,
+            operation,
+            Profile::clone(&machine.profile),
+        );
         owner.pool.clone_from(&settings.machine.pool);
         owner.image.clone_from(&settings.machine.image);
         Self {
@@ -112,7 +118,11 @@ impl Plan {
     /// Makes disk and seed, and defines the domain. Whatever an earlier attempt left is replaced.
     pub(crate) async fn define(&self, lanes: &Lanes) -> Result<DomainRef, Failure> {
         let machine = &self.settings.machine;
-        let platform = lanes.facts.platform.as_ref().map_err(|reason| Failure::told(reason.as_str()))?;
+        let platform = lanes
+            .facts
+            .platform
+            .as_ref()
+            .map_err(|reason| Failure::told(reason.as_str()))?;
         for network in &machine.networks {
             check_network(lanes, network, machine.start_networks).await?;
         }
@@ -143,8 +153,16 @@ impl Plan {
             capabilities: &platform.capabilities,
         };
         let doing = || format!("define domain `{}`", self.name);
-        let domain = lanes.control.domain_define(&description.to_xml(), DomainDefineFlags::VALIDATE).await.doing(doing)?;
-        lanes.control.domain_set_autostart(&domain, machine.autostart).await.doing(doing)?;
+        let domain = lanes
+            .control
+            .domain_define(&description.to_xml(), DomainDefineFlags::VALIDATE)
+            .await
+            .doing(doing)?;
+        lanes
+            .control
+            .domain_set_autostart(&domain, machine.autostart)
+            .await
+            .doing(doing)?;
         Ok(domain)
     }
 }
@@ -157,8 +175,13 @@ async fn check_network(lanes: &Lanes, network: &Network, start: bool) -> Result<
     let control = &lanes.control;
     let doing = || format!("look up network `{name}`");
     let Some(network) = control.network_lookup_by_name(name).await.absent().doing(doing)? else {
-        let networks = control.networks(ConnectListAllNetworksFlags::empty()).await.doing(doing)?;
-        let names = networks.iter().map(|network| network.name.to_string_lossy().into_owned());
+        let networks = control
+            .networks(ConnectListAllNetworksFlags::empty())
+            .await
+            .doing(doing)?;
+        let names = networks
+            .iter()
+            .map(|network| network.name.to_string_lossy().into_owned());
         return Err(Failure::told(format!(
             "there is no network `{name}`; {}: set `machine.networks` or define it",
             listed("the host has", names)
@@ -181,7 +204,12 @@ async fn check_network(lanes: &Lanes, network: &Network, start: bool) -> Result<
 }
 
 /// The domain of a machine, if it is there and provably this provider's.
-pub(crate) async fn find(lanes: &Lanes, name: &DomainName, provider: &str, machine: &MachineId) -> Result<Option<(Seen, Owner)>, Failure> {
+pub(crate) async fn find(
+    lanes: &Lanes,
+    name: &DomainName,
+    provider: &str,
+    machine: &MachineId,
+) -> Result<Option<(Seen, Owner)>, Failure> {
     let looked_up = lanes.control.domain_lookup_by_name(name.as_str()).await.absent();
     let Some(domain) = looked_up.doing(|| format!("look up domain `{name}`"))? else {
         return Ok(None);

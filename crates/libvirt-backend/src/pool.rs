@@ -41,7 +41,10 @@ impl<'a> Pool<'a> {
         let control = &lanes.control;
         let doing = || format!("look up storage pool `{name}`");
         let Some(pool) = control.storage_pool_lookup_by_name(name).await.absent().doing(doing)? else {
-            let pools = control.storage_pools(ConnectListAllStoragePoolsFlags::empty()).await.doing(doing)?;
+            let pools = control
+                .storage_pools(ConnectListAllStoragePoolsFlags::empty())
+                .await
+                .doing(doing)?;
             let names = pools.iter().map(|pool| pool.name.to_string_lossy().into_owned());
             return Err(Failure::told(format!(
                 "there is no storage pool `{name}`; {}: set `machine.pool` or define it",
@@ -113,16 +116,29 @@ impl<'a> Pool<'a> {
     /// Writes over a volume, which may be in use, with as many bytes as it has.
     pub(crate) async fn overwrite(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
         let Some(volume) = self.volume(name).await? else {
-            return Err(Failure::told(format!("volume `{name}` of pool `{}` is gone", self.name)));
+            return Err(Failure::told(format!(
+                "volume `{name}` of pool `{}` is gone",
+                self.name
+            )));
         };
-        let uploaded = self.lanes.bulk.volume_upload(&volume, content, Some(content.len() as u64)).await;
-        uploaded.doing(|| format!("write over volume `{name}` of pool `{}`", self.name)).map(drop)
+        let uploaded = self
+            .lanes
+            .bulk
+            .volume_upload(&volume, content, Some(content.len() as u64))
+            .await;
+        uploaded
+            .doing(|| format!("write over volume `{name}` of pool `{}`", self.name))
+            .map(drop)
     }
 
     async fn make(&self, name: &str, description: &str) -> Result<StorageVolRef, Failure> {
         let doing = || format!("make volume `{name}` in pool `{}`", self.name);
         self.delete(name).await?;
-        let create = || self.lanes.bulk.volume_create(&self.pool, description, StorageVolCreateFlags::empty());
+        let create = || {
+            self.lanes
+                .bulk
+                .volume_create(&self.pool, description, StorageVolCreateFlags::empty())
+        };
         match create().await {
             // The file is there, though the pool did not know it.
             Err(error) if error.code() == Some(ErrorNumber::ERR_STORAGE_VOL_EXIST) || says_exists(&error) => {
@@ -145,15 +161,24 @@ impl<'a> Pool<'a> {
         if let Some(info) = control.volume_info(&volume).await.absent().doing(doing)?
             && !matches!(info.kind, StorageVolType::FILE | StorageVolType::BLOCK)
         {
-            return Err(Failure::told(format!("`{name}` in pool `{}` is no file, so it is not deleted", self.name)));
+            return Err(Failure::told(format!(
+                "`{name}` in pool `{}` is no file, so it is not deleted",
+                self.name
+            )));
         }
-        let deleted = self.lanes.bulk.volume_delete(&volume, StorageVolDeleteFlags::empty()).await;
+        let deleted = self
+            .lanes
+            .bulk
+            .volume_delete(&volume, StorageVolDeleteFlags::empty())
+            .await;
         Ok(deleted.absent().doing(doing)?.is_some())
     }
 
     pub(crate) async fn volume(&self, name: &str) -> Result<Option<StorageVolRef>, Failure> {
         let found = self.lanes.control.volume_lookup_by_name(&self.pool, name).await;
-        found.absent().doing(|| format!("look up volume `{name}` in pool `{}`", self.name))
+        found
+            .absent()
+            .doing(|| format!("look up volume `{name}` in pool `{}`", self.name))
     }
 
     pub(crate) async fn volumes(&self) -> Result<Vec<StorageVolRef>, Failure> {
@@ -180,8 +205,14 @@ impl<'a> Pool<'a> {
 
     async fn describe(&self, volume: &StorageVolRef) -> Result<Description, Failure> {
         let name = volume.name.to_string_lossy();
-        let xml = self.lanes.control.volume_xml(volume).await.doing(|| format!("describe volume `{name}`"))?;
-        Description::parse(&xml).ok_or_else(|| Failure::told(format!("the description of volume `{name}` makes no sense")))
+        let xml = self
+            .lanes
+            .control
+            .volume_xml(volume)
+            .await
+            .doing(|| format!("describe volume `{name}`"))?;
+        Description::parse(&xml)
+            .ok_or_else(|| Failure::told(format!("the description of volume `{name}` makes no sense")))
     }
 }
 
@@ -189,7 +220,9 @@ fn backing(name: &str, description: &Description) -> Result<Backing, Failure> {
     // Block devices of logical pools have no format; what is on them is the disk itself.
     let format = description.format.as_deref().unwrap_or("raw");
     let known = Format::of(format).ok_or_else(|| {
-        Failure::told(format!("`{name}` has format `{format}`; only qcow2 and raw images can be copied from"))
+        Failure::told(format!(
+            "`{name}` has format `{format}`; only qcow2 and raw images can be copied from"
+        ))
     })?;
     Ok(Backing {
         path: description.path.clone(),
@@ -198,7 +231,9 @@ fn backing(name: &str, description: &Description) -> Result<Backing, Failure> {
 }
 
 fn says_exists(error: &libvirt_rpc::Error) -> bool {
-    error.daemon().is_some_and(|daemon| daemon.message().contains("already exists"))
+    error
+        .daemon()
+        .is_some_and(|daemon| daemon.message().contains("already exists"))
 }
 
 /// "the host has `a`, `b` and 3 more".

@@ -98,7 +98,9 @@ pub(crate) async fn remove_volume(pool: &Pool<'_>, host: &Host, volume: &str) ->
         user.map(|seen| seen.domain.name.to_string_lossy().into_owned())
     });
     if let Some(user) = user {
-        return Err(Failure::told(format!("volume `{volume}` is in use by domain `{user}`, so it is not deleted")));
+        return Err(Failure::told(format!(
+            "volume `{volume}` is in use by domain `{user}`, so it is not deleted"
+        )));
     }
     pool.delete(volume).await.map(drop)
 }
@@ -134,7 +136,10 @@ pub(crate) async fn stop(lanes: &Lanes, domain: &DomainRef, grace: Duration) -> 
         if asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
             asked = Some(Instant::now());
             // Through ACPI: libvirt's own choice would be the agent, which may hold the call for a minute.
-            let sent = lanes.control.domain_shutdown(domain, DomainShutdownFlags::ACPI_POWER_BTN).await;
+            let sent = lanes
+                .control
+                .domain_shutdown(domain, DomainShutdownFlags::ACPI_POWER_BTN)
+                .await;
             if let Err(failure) = sent.doing(doing) {
                 if failure.is_connection() {
                     return Err(failure);
@@ -184,8 +189,14 @@ mod tests {
     fn files_of_snapshots_are_the_machines_own_and_others_are_not() {
         let domain = DomainName::new("p", &MachineId::new("m").unwrap());
         let own = |file: &str| volume_name(&domain, file);
-        assert_eq!(own(&format!("/pool/{domain}-0123abcd.qcow2")), Some(format!("{domain}-0123abcd.qcow2")));
-        assert_eq!(own(&format!("/pool/{domain}-0123abcd.backup-1")), Some(format!("{domain}-0123abcd.backup-1")));
+        assert_eq!(
+            own(&format!("/pool/{domain}-0123abcd.qcow2")),
+            Some(format!("{domain}-0123abcd.qcow2"))
+        );
+        assert_eq!(
+            own(&format!("/pool/{domain}-0123abcd.backup-1")),
+            Some(format!("{domain}-0123abcd.backup-1"))
+        );
         assert_eq!(own(&format!("/pool/{domain}-golden.qcow2")), None);
         assert_eq!(own("/pool/golden.qcow2"), None);
         assert_eq!(own(&format!("/pool/{domain}-0123abcdef.qcow2")), None);

@@ -7,26 +7,36 @@ use libvirt_rpc::uri::{Transport, Uri};
 /// # Errors
 /// A sentence that says what is wrong with it and what to write instead; a password in it is not repeated.
 pub fn check(text: &str) -> Result<Uri, String> {
-    let uri: Uri = text.parse().map_err(|error: libvirt_rpc::uri::Error| error.to_string())?;
+    let uri: Uri = text
+        .parse()
+        .map_err(|error: libvirt_rpc::uri::Error| error.to_string())?;
     if uri.driver() == "test" {
         return Err("the test driver has no machines; use a `qemu` URI".to_owned());
     }
     if uri.driver() != "qemu" {
         return Err(format!("driver `{}` is not supported; use a `qemu` URI", uri.driver()));
     }
-    let on = |name| uri.switch(name).map_err(|error: libvirt_rpc::uri::Error| error.to_string());
+    let on = |name| {
+        uri.switch(name)
+            .map_err(|error: libvirt_rpc::uri::Error| error.to_string())
+    };
     match uri.transport() {
         Transport::Tcp => {
-            return Err("plaintext tcp lets anybody on the way run machines on the host; use qemu+tls or qemu+ssh".to_owned());
+            return Err(
+                "plaintext tcp lets anybody on the way run machines on the host; use qemu+tls or qemu+ssh".to_owned(),
+            );
         }
         Transport::Tls if on("no_verify")? => {
             return Err(
-                "`no_verify` accepts any server that answers; put the host's authority into `pkipath` instead".to_owned()
+                "`no_verify` accepts any server that answers; put the host's authority into `pkipath` instead"
+                    .to_owned(),
             );
         }
         Transport::Ssh | Transport::Libssh | Transport::Libssh2 => {
             if on("no_verify")? {
-                return Err("`no_verify` accepts any host key; put the host's key into `known_hosts` instead".to_owned());
+                return Err(
+                    "`no_verify` accepts any host key; put the host's key into `known_hosts` instead".to_owned(),
+                );
             }
             match uri.parameter("known_hosts_verify") {
                 None | Some("normal") => {}
@@ -45,11 +55,14 @@ pub fn check(text: &str) -> Result<Uri, String> {
     }
     if uri.is_session() {
         return Err(
-            "`/session` is one user's own daemon, without networks, and ends with the login; use `/system`".to_owned()
+            "`/session` is one user's own daemon, without networks, and ends with the login; use `/system`".to_owned(),
         );
     }
     if uri.path() != "/system" {
-        return Err(format!("the path is `{}`, but machines are made on `/system`", uri.path()));
+        return Err(format!(
+            "the path is `{}`, but machines are made on `/system`",
+            uri.path()
+        ));
     }
     Ok(uri)
 }
@@ -78,8 +91,14 @@ mod tests {
             ("qemu+tcp://host/system", "plaintext"),
             ("qemu+tls://host/system?no_verify=1", "no_verify"),
             ("qemu+ssh://host/system?no_verify=1", "no_verify"),
-            ("qemu+libssh://host/system?known_hosts_verify=auto", "known_hosts_verify=auto"),
-            ("qemu+ssh://host/system?known_hosts_verify=ignore", "known_hosts_verify=ignore"),
+            (
+                "qemu+libssh://host/system?known_hosts_verify=auto",
+                "known_hosts_verify=auto",
+            ),
+            (
+                "qemu+ssh://host/system?known_hosts_verify=ignore",
+                "known_hosts_verify=ignore",
+            ),
             ("qemu+ext:///system?command=/bin/x", "ext"),
             ("qemu:///session", "/session"),
             ("qemu+ssh://host/", "/system"),

@@ -17,7 +17,10 @@ pub(crate) struct Watched {
 impl Watched {
     /// Takes over what the engine knows.
     pub(crate) fn look(&self, known: &[Known]) {
-        let known = known.iter().map(|known| (known.machine.id.clone(), known.clone())).collect();
+        let known = known
+            .iter()
+            .map(|known| (known.machine.id.clone(), known.clone()))
+            .collect();
         *lock(&self.known) = Arc::new(known);
     }
 

@@ -62,7 +62,12 @@ fn switches_are_bare_or_have_a_value_as_go_spells_it() {
         (&["--reflection=false", "--use-fake-backend=true"], false, true),
         (&["-reflection=F", "-use-fake-backend=1"], false, true),
         (
-            &["--use-fake-backend", "--use-fake-backend=0", "--connect=qemu:///system", "--image=i"],
+            &[
+                "--use-fake-backend",
+                "--use-fake-backend=0",
+                "--connect=qemu:///system",
+                "--image=i",
+            ],
             true,
             false,
         ),
@@ -109,16 +114,28 @@ fn the_flags_of_the_reference_describe_real_hosts() {
     let Substrate::Libvirt(hosts) = settings.unwrap().substrate else {
         panic!("there are hosts")
     };
-    assert_eq!(hosts.zones.keys().map(|zone| &**zone).collect::<Vec<_>>(), ["rack1", "rack2"]);
-    assert_eq!((hosts.machine.image.as_str(), hosts.machine.pool.as_str()), ("golden.qcow2", "fast"));
+    assert_eq!(
+        hosts.zones.keys().map(|zone| &**zone).collect::<Vec<_>>(),
+        ["rack1", "rack2"]
+    );
+    assert_eq!(
+        (hosts.machine.image.as_str(), hosts.machine.pool.as_str()),
+        ("golden.qcow2", "fast")
+    );
     assert_eq!(hosts.offerings.iter().map(|offering| offering.count).sum::<u32>(), 6);
-    assert!(hosts.offerings.iter().all(|offering| offering.price_per_hour == 0.0), "bare metal costs nothing");
+    assert!(
+        hosts.offerings.iter().all(|offering| offering.price_per_hour == 0.0),
+        "bare metal costs nothing"
+    );
 }
 
 #[test]
 fn without_a_host_the_way_to_one_is_shown() {
     let error = settings(&["--image=golden.qcow2"]).unwrap_err().to_string();
-    assert!(error.contains("--connect") && error.contains("--use-fake-backend"), "{error}");
+    assert!(
+        error.contains("--connect") && error.contains("--use-fake-backend"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -133,9 +150,18 @@ fn every_mistake_about_hosts_and_capacity_is_told_at_once() {
     for word in ["plaintext", "machine.image", "not a path"] {
         assert!(error.contains(word), "{word}: {error}");
     }
-    let error = settings(&["--connect=qemu:///system", "--image=i", "--capacity-type=spot", "--prices=kvm.tiny=1,x"]);
+    let error = settings(&[
+        "--connect=qemu:///system",
+        "--image=i",
+        "--capacity-type=spot",
+        "--prices=kvm.tiny=1,x",
+    ]);
     let error = error.unwrap_err().to_string();
-    for word in ["never taken away", "`kvm.tiny`, which is not in the catalogue", "has `x`"] {
+    for word in [
+        "never taken away",
+        "`kvm.tiny`, which is not in the catalogue",
+        "has `x`",
+    ] {
         assert!(error.contains(word), "{word}: {error}");
     }
 }
@@ -178,7 +204,9 @@ fn version_and_help_are_no_mistakes() {
 #[test]
 fn flags_win_over_the_environment() {
     let variables = [("T__PROVIDER", "env"), ("T__FAKE__DELAY", "3s")].map(|(name, value)| (name.into(), value.into()));
-    let loaded = parsed(&["--provider=flag", "--use-fake-backend"]).unwrap().load("T", variables);
+    let loaded = parsed(&["--provider=flag", "--use-fake-backend"])
+        .unwrap()
+        .load("T", variables);
     let settings = loaded.finish(Settings::parse).unwrap();
     assert_eq!(
         (&*settings.runtime.provider, fake(&settings).unwrap().delay.as_secs()),

@@ -101,12 +101,17 @@ impl CapacityConfig {
             ("capacity.price_per_gib_hour", self.price_per_gib_hour),
         ] {
             if !is_price(price) {
-                findings.refuse(key, format_args!("is {price}; it must be a number that is not negative"));
+                findings.refuse(
+                    key,
+                    format_args!("is {price}; it must be a number that is not negative"),
+                );
             }
         }
         let usual = capacity_type("capacity.capacity_type", &self.capacity_type, findings);
         let mut offerings = self.offerings.clone();
-        offerings.extend(file::<Vec<OfferingConfig>>("capacity.offerings_file", &self.offerings_file, findings).unwrap_or_default());
+        offerings.extend(
+            file::<Vec<OfferingConfig>>("capacity.offerings_file", &self.offerings_file, findings).unwrap_or_default(),
+        );
         if offerings.is_empty() {
             offerings = self.shared_out(zones);
         }
@@ -122,14 +127,31 @@ impl CapacityConfig {
             let key = "capacity.offerings";
             let at = format!("number {}", number + 1);
             let Some(kind) = catalogue.get(offering.instance_type.as_str()) else {
-                let names = catalogue.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let problem = format!("{at}: instance type `{}` is not in the catalogue, which has {names}", offering.instance_type);
+                let names = catalogue
+                    .keys()
+                    .map(|name| format!("`{name}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                let problem = format!(
+                    "{at}: instance type `{}` is not in the catalogue, which has {names}",
+                    offering.instance_type
+                );
                 findings.refuse(key, problem);
                 continue;
             };
             if !zones.iter().any(|zone| **zone == *offering.zone) {
-                let names = zones.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                findings.refuse(key, format!("{at}: zone `{}` has no hosts; there are hosts in {names}", offering.zone));
+                let names = zones
+                    .iter()
+                    .map(|name| format!("`{name}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                findings.refuse(
+                    key,
+                    format!(
+                        "{at}: zone `{}` has no hosts; there are hosts in {names}",
+                        offering.zone
+                    ),
+                );
                 continue;
             }
             let capacity = match offering.capacity_type.as_str() {
@@ -154,7 +176,11 @@ impl CapacityConfig {
             file("capacity.instance_types_file", &self.instance_types_file, findings);
         let mut sizes = from_file.unwrap_or_else(|| {
             let built_in = BUILT_IN.iter().map(|(name, vcpu, gib)| {
-                let size = InstanceTypeConfig { vcpu: *vcpu, memory_mib: gib * 1024, disk_gib: None };
+                let size = InstanceTypeConfig {
+                    vcpu: *vcpu,
+                    memory_mib: gib * 1024,
+                    disk_gib: None,
+                };
                 ((*name).to_owned(), size)
             });
             built_in.collect()
@@ -164,7 +190,10 @@ impl CapacityConfig {
             if name.is_empty() || size.vcpu == 0 || size.memory_mib == 0 {
                 findings.refuse(
                     "capacity.instance_types",
-                    format_args!("has `{name}` with {} vCPUs and {} MiB; all of it is needed", size.vcpu, size.memory_mib),
+                    format_args!(
+                        "has `{name}` with {} vCPUs and {} MiB; all of it is needed",
+                        size.vcpu, size.memory_mib
+                    ),
                 );
             }
         }
@@ -185,7 +214,10 @@ impl CapacityConfig {
         let kinds = ["kvm.small", "kvm.large"];
         let places: Vec<_> = zones.iter().flat_map(|zone| kinds.map(|kind| (zone, kind))).collect();
         let share = |place: usize| {
-            let count = (0..self.seed_count as usize).skip(place).step_by(places.len().max(1)).count();
+            let count = (0..self.seed_count as usize)
+                .skip(place)
+                .step_by(places.len().max(1))
+                .count();
             u32::try_from(count).unwrap_or(u32::MAX)
         };
         let offerings = places.iter().enumerate().map(|(at, (zone, kind))| OfferingConfig {
@@ -205,7 +237,8 @@ fn file<T: DeserializeOwned>(key: &str, path: &Path, findings: &mut Findings) ->
     }
     let read = std::fs::read(path).map_err(|error| format!("names {}, which cannot be read: {error}", path.display()));
     let parsed = read.and_then(|bytes| {
-        serde_json::from_slice(&bytes).map_err(|error| format!("names {}, which is not as it should be: {error}", path.display()))
+        serde_json::from_slice(&bytes)
+            .map_err(|error| format!("names {}, which is not as it should be: {error}", path.display()))
     });
     parsed.map_err(|problem| findings.refuse(key, problem)).ok()
 }
@@ -214,7 +247,9 @@ fn prices(text: &str, catalogue: &BTreeMap<String, InstanceType>, findings: &mut
     const KEY: &str = "capacity.prices";
     let mut prices = BTreeMap::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-        let parsed = pair.split_once('=').and_then(|(name, price)| Some((name.trim(), price.trim().parse::<f64>().ok()?)));
+        let parsed = pair
+            .split_once('=')
+            .and_then(|(name, price)| Some((name.trim(), price.trim().parse::<f64>().ok()?)));
         match parsed {
             Some((name, price)) if is_price(price) => {
                 if !catalogue.contains_key(name) {
@@ -222,7 +257,10 @@ fn prices(text: &str, catalogue: &BTreeMap<String, InstanceType>, findings: &mut
                 }
                 prices.insert(name.to_owned(), price);
             }
-            _ => findings.refuse(KEY, format_args!("has `{pair}`; write `type=price`, with a price that is not negative")),
+            _ => findings.refuse(
+                KEY,
+                format_args!("has `{pair}`; write `type=price`, with a price that is not negative"),
+            ),
         }
     }
     prices
@@ -242,7 +280,10 @@ fn capacity_type(key: &str, text: &str, findings: &mut Findings) -> CapacityType
             key,
             "has `spot`: a host of one's own is never taken away by a market, so nothing here is spot; use `on-demand`",
         ),
-        other => findings.refuse(key, format_args!("has `{other}`; use on-demand, reserved or bare-metal")),
+        other => findings.refuse(
+            key,
+            format_args!("has `{other}`; use on-demand, reserved or bare-metal"),
+        ),
     }
     CapacityType::OnDemand
 }

@@ -72,7 +72,9 @@ fn pairs(connect: &str) -> Vec<(&str, &str)> {
     starts.extend(commas.filter(|at| zone_of(connect.get(*at..).unwrap_or_default()).is_some()));
     let ends = starts.iter().skip(1).map(|at| at - 1).chain([connect.len()]);
     let pieces = starts.iter().zip(ends).filter_map(|(from, to)| connect.get(*from..to));
-    pieces.map(|piece| zone_of(piece).unwrap_or(("", piece.trim()))).collect()
+    pieces
+        .map(|piece| zone_of(piece).unwrap_or(("", piece.trim())))
+        .collect()
 }
 
 /// The zone and the rest, if this begins a pair: a name, `=`, and a scheme.
@@ -80,7 +82,9 @@ fn zone_of(text: &str) -> Option<(&str, &str)> {
     let (zone, uri) = text.split_once('=')?;
     let plain = |c: char| !matches!(c, ':' | '/' | '?' | '&' | ',');
     let scheme = uri.split_once(':')?.0;
-    let is_scheme = scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    let is_scheme = scheme
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     (zone.chars().all(plain) && is_scheme).then(|| (zone.trim(), uri.trim()))
 }
 

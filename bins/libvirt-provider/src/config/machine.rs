@@ -161,7 +161,10 @@ fn user_data(path: &PathBuf, allow_secrets: bool, findings: &mut Findings) -> Op
     let content = match std::fs::read(path) {
         Ok(content) => content,
         Err(error) => {
-            findings.refuse(KEY, format_args!("names {}, which cannot be read: {error}", path.display()));
+            findings.refuse(
+                KEY,
+                format_args!("names {}, which cannot be read: {error}", path.display()),
+            );
             return None;
         }
     };

@@ -140,7 +140,11 @@ impl Settings {
     }
 }
 
-fn libvirt(config: Config, runtime: &settings::Settings, findings: &mut Findings) -> libvirt_backend::settings::Settings {
+fn libvirt(
+    config: Config,
+    runtime: &settings::Settings,
+    findings: &mut Findings,
+) -> libvirt_backend::settings::Settings {
     let zones = hosts::parse(&config.hosts, &config.connect, &config.default_zone, findings);
     if config.hosts.is_empty() && config.connect.trim().is_empty() {
         findings.refuse(
@@ -152,7 +156,11 @@ fn libvirt(config: Config, runtime: &settings::Settings, findings: &mut Findings
     let names: Vec<Arc<str>> = zones.keys().cloned().collect();
     libvirt_backend::settings::Settings {
         provider: Arc::clone(&runtime.provider),
-        offerings: if names.is_empty() { Vec::new() } else { config.capacity.parse(&names, findings) },
+        offerings: if names.is_empty() {
+            Vec::new()
+        } else {
+            config.capacity.parse(&names, findings)
+        },
         zones,
         machine: config.machine.parse(findings),
         guest: config.guest.parse(),

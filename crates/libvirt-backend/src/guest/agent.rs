@@ -17,12 +17,20 @@ use crate::{
 const ANSWER: Duration = Duration::from_secs(15);
 /// Bytes in one write. libvirt takes 4 MiB of JSON at most, and the agent decodes all of it at once.
 const CHUNK: usize = 256 * 1024;
+/// How long an agent may be away: it is busy, it restarts, its guest reboots, a freeze of file systems holds it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two questions whether a program has ended.
 const FIRST_POLL: Duration = Duration::from_millis(20);
 const LAST_POLL: Duration = Duration::from_millis(500);
 
 /// What no bootstrap can do without.
-const NEEDED: [&str; 5] = ["guest-exec", "guest-exec-status", "guest-file-open", "guest-file-write", "guest-file-close"];
+const NEEDED: [&str; 5] = [
+    "guest-exec",
+    "guest-exec-status",
+    "guest-file-open",
+    "guest-file-write",
+    "guest-file-close",
+];
 
 /// The environment of every program; the agent's own may be nearly empty.
 const ENVIRONMENT: [&str; 3] = [
@@ -89,7 +97,12 @@ impl<'a> Agent<'a> {
         if let (false, Some(map)) = (arguments.is_null(), request.as_object_mut()) {
             map.insert("arguments".into(), arguments);
         }
-        let doing = || format!("ask the guest agent of `{}` to {command}", self.domain.name.to_string_lossy());
+        let doing = || {
+            format!(
+                "ask the guest agent of `{}` to {command}",
+                self.domain.name.to_string_lossy()
+            )
+        };
         let connection = self.lanes.agent.with_deadline(ANSWER + Duration::from_secs(10));
         let reply = connection
             .domain_agent_command(self.domain, &request.to_string(), AgentTimeout::new(ANSWER))
@@ -119,7 +132,11 @@ impl<'a> Agent<'a> {
         let info: Info = decode("guest-info", self.ask("guest-info", Value::Null).await?)?;
         let enabled = |name: &&str| !info.supported_commands.iter().any(|c| c.name == *name && c.enabled);
         let missing: Vec<_> = NEEDED.into_iter().filter(enabled).collect();
-        Ok(if missing.is_empty() { Permits::Everything } else { Permits::Not(missing) })
+        Ok(if missing.is_empty() {
+            Permits::Everything
+        } else {
+            Permits::Not(missing)
+        })
     }
 
     /// Runs a shell script to its end and returns what little it prints. It may run twice: when an answer is lost, the
@@ -145,7 +162,10 @@ impl<'a> Agent<'a> {
         loop {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LAST_POLL);
-            let status: Status = decode("guest-exec-status", self.ask("guest-exec-status", json!({ "pid": pid })).await?)?;
+            let status: Status = decode(
+                "guest-exec-status",
+                self.ask("guest-exec-status", json!({ "pid": pid })).await?,
+            )?;
             if status.exited {
                 return Ok(Ended {
                     code: status.exitcode,
@@ -154,7 +174,9 @@ impl<'a> Agent<'a> {
                 });
             }
             if Instant::now() > end {
-                return Err(Failure::told(format!("a script in the guest did not end within {limit:?}")));
+                return Err(Failure::told(format!(
+                    "a script in the guest did not end within {limit:?}"
+                )));
             }
         }
     }
@@ -162,7 +184,9 @@ impl<'a> Agent<'a> {
     /// Writes a file that exists already, so that it keeps its mode: one that the agent makes is open to everybody
     /// (field report F65).
     pub(crate) async fn write(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
-        let handle = self.ask("guest-file-open", json!({ "path": path, "mode": "r+" })).await?;
+        let handle = self
+            .ask("guest-file-open", json!({ "path": path, "mode": "r+" }))
+            .await?;
         let written = self.write_chunks(&handle, content).await;
         // A handle that is not closed stays open until the agent restarts.
         let closed = self.ask("guest-file-close", json!({ "handle": handle })).await;
@@ -174,24 +198,43 @@ impl<'a> Agent<'a> {
         struct Written {
             count: usize,
         }
-        let mut rest = content;
-        while !rest.is_empty() {
+        let (mut offset, mut answered) = (0, Instant::now());
+        while let Some(rest) = content.get(offset..).filter(|rest| !rest.is_empty()) {
             let chunk = rest.get(..CHUNK.min(rest.len())).unwrap_or(rest);
             let arguments = json!({ "handle": handle, "buf-b64": BASE64.encode(chunk) });
-            let Written { count } = decode("guest-file-write", self.ask("guest-file-write", arguments).await?)?;
-            // Fewer than asked is no error, none at all is.
-            rest = match rest.get(count..) {
-                Some(rest) if count > 0 => rest,
-                _ => return Err(Failure::told(format!("the guest agent wrote {count} of {} bytes", chunk.len()))),
+            let written = match self.ask("guest-file-write", arguments).await {
+                Err(failure) if failure.is_agent() && answered.elapsed() < PATIENCE => {
+                    // Whether it was written nobody knows: write it again, in its place.
+                    tokio::time::sleep(LAST_POLL).await;
+                    let place = json!({ "handle": handle, "offset": offset, "whence": "set" });
+                    match self.ask("guest-file-seek", place).await {
+                        Err(failure) if !failure.is_agent() => return Err(failure),
+                        _ => continue,
+                    }
+                }
+                written => written?,
             };
+            answered = Instant::now();
+            let Written { count } = decode("guest-file-write", written)?;
+            // Fewer than asked is no error, none at all is.
+            if count == 0 || count > chunk.len() {
+                return Err(Failure::told(format!(
+                    "the guest agent wrote {count} of {} bytes",
+                    chunk.len()
+                )));
+            }
+            offset += count;
         }
         Ok(())
     }
 }
 
 fn decode<T: for<'de> Deserialize<'de>>(command: &str, reply: Value) -> Result<T, Failure> {
-    serde_json::from_value(reply)
-        .map_err(|error| Failure::told(format!("the guest agent answered {command} with something else: {error}")))
+    serde_json::from_value(reply).map_err(|error| {
+        Failure::told(format!(
+            "the guest agent answered {command} with something else: {error}"
+        ))
+    })
 }
 
 fn unpack(data: Option<String>) -> Result<Vec<u8>, Failure> {

@@ -25,7 +25,10 @@ impl Console {
         let tail = Arc::new(Mutex::new(Vec::new()));
         let (lanes, domain, kept) = (Arc::clone(lanes), domain.clone(), Arc::clone(&tail));
         let listener = tokio::spawn(async move {
-            let opened = lanes.bulk.domain_open_console(&domain, None, DomainConsoleFlags::empty()).await;
+            let opened = lanes
+                .bulk
+                .domain_open_console(&domain, None, DomainConsoleFlags::empty())
+                .await;
             let mut stream = match opened {
                 Ok(stream) => stream,
                 Err(error) => {
@@ -80,7 +83,10 @@ mod tests {
 
     #[test]
     fn escape_sequences_do_not_reach_an_error() {
-        assert_eq!(printable(b"\x1b[2J\x1b[01;31mKernel panic\x1b[0m\r\n- not syncing\x07"), "Kernel panic | - not syncing");
+        assert_eq!(
+            printable(b"\x1b[2J\x1b[01;31mKernel panic\x1b[0m\r\n- not syncing\x07"),
+            "Kernel panic | - not syncing"
+        );
         assert_eq!(printable(b"\x1b[2"), "");
     }
 }

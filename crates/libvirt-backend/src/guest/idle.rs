@@ -50,7 +50,11 @@ pub(crate) async fn wait(
     match waited {
         Err(Failure::Told(text)) => {
             let tail = console.tail();
-            let tail = if tail.is_empty() { String::new() } else { format!("; the end of its console: {tail}") };
+            let tail = if tail.is_empty() {
+                String::new()
+            } else {
+                format!("; the end of its console: {tail}")
+            };
             Err(Failure::told(format!("{text}{tail}")))
         }
         waited => waited,
@@ -94,7 +98,10 @@ async fn wait_for(
                 Err(failure) if failure.is_connection() => return Err(failure),
                 Err(failure) => {
                     let tail = console.tail();
-                    stuck.on(format!("the guest agent: {}; the end of its console: {tail}", describe(&failure)?));
+                    stuck.on(format!(
+                        "the guest agent: {}; the end of its console: {tail}",
+                        describe(&failure)?
+                    ));
                     false
                 }
             },
@@ -163,7 +170,7 @@ async fn check_running(lanes: &Lanes, domain: &DomainRef) -> Result<(), Failure>
         state: status.state,
         reason: status.reason,
     };
-    if status.is_running() {
+    if status.is_running() || status.is_starting() {
         return Ok(());
     }
     let why = match status {
@@ -243,7 +250,11 @@ mod tests {
 
     #[test]
     fn cloud_init_is_done_when_it_says_so_or_is_not_there() {
-        for text in ["absent", "disabled", r#"{"v1": {"datasource": "NoCloud", "errors": []}}"#] {
+        for text in [
+            "absent",
+            "disabled",
+            r#"{"v1": {"datasource": "NoCloud", "errors": []}}"#,
+        ] {
             assert!(matches!(cloud_init(text), Ok(CloudInit::Done)), "{text}");
         }
         for text in ["waiting", "", r#"{"v1": {"#] {

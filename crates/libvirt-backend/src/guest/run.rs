@@ -10,7 +10,10 @@ use providerkit_backend::{Bytes, OperationId};
 use ring::digest::{SHA256, digest};
 use tokio::time::Instant;
 
-use crate::{failure::Failure, guest::agent::Agent};
+use crate::{
+    failure::Failure,
+    guest::agent::{Agent, Ended, PATIENCE},
+};
 
 const SCRIPT: &str = include_str!("run.sh");
 /// One step of the script.
@@ -19,9 +22,8 @@ const FIRST_POLL: Duration = Duration::from_millis(100);
 const LAST_POLL: Duration = Duration::from_secs(2);
 /// Bytes of output that end up in an error.
 const TAIL: &str = "4096";
-/// Answers in a row that say the agent is away, before that is told instead of waited for. It restarts, the guest may
-/// reboot, a long fsfreeze may hold it.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two tries to reach an agent that is away.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// A run of a hook.
 #[derive(Clone, Copy, Debug)]
@@ -60,12 +62,29 @@ impl<'a> Run<'a> {
 
     /// Brings a blob into the guest's memory, unless the hook has begun already; says where it is.
     pub(crate) async fn deliver(&self, blob: &Bytes) -> Result<Option<String>, Failure> {
+        let begun = Instant::now();
+        loop {
+            match self.try_to_deliver(blob).await {
+                // An agent that restarted has closed the file.
+                Err(failure) if !failure.is_connection() && begun.elapsed() < PATIENCE => {
+                    tracing::debug!(%failure, "the blob is delivered again");
+                }
+                done => return done,
+            }
+            tokio::time::sleep(AWAY).await;
+        }
+    }
+
+    async fn try_to_deliver(&self, blob: &Bytes) -> Result<Option<String>, Failure> {
         let part = self.step("begin", &[]).await?;
         if part == "started" {
             return Ok(None);
         }
         self.agent.write(&part, blob).await?;
-        let sum = digest(&SHA256, blob).as_ref().iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+        let sum = digest(&SHA256, blob)
+            .as_ref()
+            .iter()
+            .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         self.step("seal", &[&blob.len().to_string(), &sum]).await.map(Some)
     }
 
@@ -79,18 +98,13 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for the hook's end; an error unless it succeeded.
-    ///
-    /// An agent that is away for a while is waited for.
     pub(crate) async fn wait(&self, hook: &Hook<'_>) -> Result<(), Failure> {
-        let (mut pause, mut answered) = (FIRST_POLL, Instant::now());
+        let mut pause = FIRST_POLL;
         loop {
-            match self.poll().await {
-                Ok(State::Running) => answered = Instant::now(),
-                Ok(State::Ended(0)) => return Ok(()),
-                Ok(state) => return Err(self.failed(hook, state).await),
-                Err(failure) if failure.is_connection() => return Err(failure),
-                Err(failure) if answered.elapsed() > PATIENCE => return Err(failure),
-                Err(failure) => tracing::debug!(%failure, "the guest is asked again"),
+            match self.poll().await? {
+                State::Running => {}
+                State::Ended(0) => return Ok(()),
+                state => return Err(self.failed(hook, state).await),
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LAST_POLL);
@@ -144,16 +158,32 @@ impl<'a> Run<'a> {
         Failure::told(format!("{} {how}{output}", hook.name))
     }
 
+    /// Runs the script, each verb of which may run twice: while the agent is away, again.
+    async fn run(&self, arguments: &[&str]) -> Result<Ended, Failure> {
+        let begun = Instant::now();
+        loop {
+            match self.agent.run(SCRIPT, arguments, STEP).await {
+                Err(failure) if (failure.is_agent() || failure.is_forgotten()) && begun.elapsed() < PATIENCE => {
+                    tracing::debug!(%failure, "the guest is asked again");
+                }
+                ended => return ended,
+            }
+            tokio::time::sleep(AWAY).await;
+        }
+    }
+
     async fn step(&self, verb: &str, arguments: &[&str]) -> Result<String, Failure> {
         let id = self.operation.to_string();
         let mut all = vec![verb, id.as_str()];
         all.extend(arguments);
-        let ended = self.agent.run(SCRIPT, &all, STEP).await?;
+        let ended = self.run(&all).await?;
         match ended.code {
             Some(0) => Ok(ended.text()),
             _ => {
                 let errors = String::from_utf8_lossy(&ended.errors);
-                Err(Failure::told(format!("{} {}", ended.text(), errors.trim()).trim().to_owned()))
+                Err(Failure::told(
+                    format!("{} {}", ended.text(), errors.trim()).trim().to_owned(),
+                ))
             }
         }
     }

@@ -44,10 +44,16 @@ impl Facts {
 }
 
 async fn platform(control: &Connection, machine: &MachineSettings) -> Result<Platform, Failure> {
-    let capabilities = control.capabilities().await.doing(|| "ask what the host can do".into())?;
+    let capabilities = control
+        .capabilities()
+        .await
+        .doing(|| "ask what the host can do".into())?;
     let arch = xml::host_arch(&capabilities)
         .ok_or_else(|| Failure::told("the host does not tell its architecture; is the driver of the URI `qemu`?"))?;
-    let machine_type = machine.machine_type.clone().unwrap_or_else(|| usual_machine_type(&arch).to_owned());
+    let machine_type = machine
+        .machine_type
+        .clone()
+        .unwrap_or_else(|| usual_machine_type(&arch).to_owned());
     let kinds: &[&str] = match machine.accelerator {
         Accelerator::Kvm => &["kvm"],
         Accelerator::Auto => &["kvm", "qemu"],
@@ -80,7 +86,9 @@ async fn platform(control: &Connection, machine: &MachineSettings) -> Result<Pla
             source,
         },
         Some((kind, source)) => Failure::Host {
-            doing: format!("use machine type `{machine_type}` with `{kind}`; set `machine.machine_type` to one the host has"),
+            doing: format!(
+                "use machine type `{machine_type}` with `{kind}`; set `machine.machine_type` to one the host has"
+            ),
             source,
         },
         // invariant: `kinds` is not empty.

@@ -46,12 +46,16 @@ pub(crate) struct Status {
 impl Status {
     /// Whether QEMU is there, so that the domain has its memory.
     pub(crate) fn is_active(self) -> bool {
-        !matches!(self.state, DomainState::SHUTOFF | DomainState::NOSTATE)
-            && !(self.state == DomainState::CRASHED)
+        !matches!(self.state, DomainState::SHUTOFF | DomainState::NOSTATE) && !(self.state == DomainState::CRASHED)
     }
 
     pub(crate) fn is_running(self) -> bool {
         matches!(self.state, DomainState::RUNNING | DomainState::BLOCKED)
+    }
+
+    /// On its way to running: libvirt holds it while it starts it.
+    pub(crate) fn is_starting(self) -> bool {
+        self.state == DomainState::PAUSED && self.reason == DomainPausedReason::STARTING_UP.0
     }
 
     /// Stopped by QEMU because a write to its disk failed.
@@ -82,7 +86,10 @@ impl Inventory {
 
     /// The domains that carry this provider's name.
     pub(crate) fn owned<'a>(&'a self, provider: &'a str) -> impl Iterator<Item = (&'a Seen, &'a Owner)> {
-        let owned = self.domains.values().filter_map(|seen| Some((seen, seen.owner.as_ref()?)));
+        let owned = self
+            .domains
+            .values()
+            .filter_map(|seen| Some((seen, seen.owner.as_ref()?)));
         owned.filter(move |(_, owner)| owner.provider == provider)
     }
 
@@ -104,7 +111,9 @@ impl Seen {
         let memory = child("memory");
         let unit = memory.and_then(|node| node.attribute("unit")).unwrap_or("KiB");
         let memory: u64 = memory.and_then(|node| node.text()?.trim().parse().ok()).unwrap_or(0);
-        let vcpus = child("vcpu").and_then(|node| node.text()?.trim().parse().ok()).unwrap_or(0);
+        let vcpus = child("vcpu")
+            .and_then(|node| node.text()?.trim().parse().ok())
+            .unwrap_or(0);
         let sources = root.descendants().filter(|node| node.has_tag_name("source"));
         Some(Self {
             domain,
@@ -116,7 +125,10 @@ impl Seen {
                 _ => memory / 1024,
             },
             vcpus,
-            files: sources.filter_map(|node| node.attribute("file")).map(str::to_owned).collect(),
+            files: sources
+                .filter_map(|node| node.attribute("file"))
+                .map(str::to_owned)
+                .collect(),
         })
     }
 }
@@ -138,7 +150,10 @@ mod tests {
         assert!(seen.owner.is_none());
         let mut inventory = Inventory::default();
         inventory.domains.insert(Uuid([1; 16]), seen.clone());
-        let stopped = Seen { status: status(DomainState::SHUTOFF, 0), ..seen };
+        let stopped = Seen {
+            status: status(DomainState::SHUTOFF, 0),
+            ..seen
+        };
         inventory.domains.insert(Uuid([2; 16]), stopped);
         assert_eq!(inventory.used(), (2048, 3));
     }

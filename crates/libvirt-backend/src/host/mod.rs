@@ -15,14 +15,14 @@ use libvirt_rpc::wire::xdr::Uuid;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+pub use self::lanes::{Dial, Endpoint};
+use self::session::Session;
 pub(crate) use self::{
     facts::Facts,
     inventory::{Inventory, Seen, Status},
     lanes::Lanes,
     session::see,
 };
-pub use self::lanes::{Dial, Endpoint};
-use self::session::Session;
 use crate::{failure::Failure, settings::MachineSettings};
 
 /// Between two tries to reach a host.
@@ -69,7 +69,9 @@ impl News {
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     /// No, for this reason.
-    Down { reason: Arc<str> },
+    Down {
+        reason: Arc<str>,
+    },
     Up(Arc<Lanes>),
 }
 
@@ -263,6 +265,9 @@ fn jittered(pause: Duration) -> Duration {
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").field("zone", &self.0.zone).field("name", &self.0.name).finish_non_exhaustive()
+        f.debug_struct("Host")
+            .field("zone", &self.0.zone)
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
     }
 }

@@ -53,11 +53,23 @@ enum Happened {
 impl Session {
     /// Opens all connections and subscribes, before anything is listed, so that nothing is missed.
     pub(crate) async fn open(host: &Host, machine: &MachineSettings) -> Result<Self, Failure> {
-        let connect = || async { host.endpoint().connect().await.doing(|| format!("connect to host `{}`", host.name())) };
+        let connect = || async {
+            host.endpoint()
+                .connect()
+                .await
+                .doing(|| format!("connect to host `{}`", host.name()))
+        };
         let (control, agent, bulk, events) = tokio::try_join!(connect(), connect(), connect(), connect())?;
-        let subscriptions = Subscriptions::register(&events).await.doing(|| "subscribe to events".into())?;
+        let subscriptions = Subscriptions::register(&events)
+            .await
+            .doing(|| "subscribe to events".into())?;
         let facts = Facts::ask(&control, machine).await?;
-        let lanes = Arc::new(Lanes { control, agent, bulk, facts });
+        let lanes = Arc::new(Lanes {
+            control,
+            agent,
+            bulk,
+            facts,
+        });
         Ok(Self {
             lanes,
             events,
@@ -165,7 +177,10 @@ fn told<T: event::Topic>(
 pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), Failure> {
     let control = &lanes.control;
     let doing = || format!("list the domains of host `{}`", host.name());
-    let domains = control.domains(ConnectListAllDomainsFlags::empty()).await.doing(doing)?;
+    let domains = control
+        .domains(ConnectListAllDomainsFlags::empty())
+        .await
+        .doing(doing)?;
     let stats = control
         .domain_stats(&[], DomainStatsTypes::STATE, ConnectGetAllDomainStatsFlags::empty())
         .await
@@ -200,7 +215,11 @@ pub(crate) async fn see(control: &Connection, domain: &DomainRef) -> Result<Opti
     let Some(status) = control.domain_state(domain).await.absent().doing(doing)? else {
         return Ok(None);
     };
-    let xml = control.domain_xml(domain, DomainXMLFlags::empty()).await.absent().doing(doing)?;
+    let xml = control
+        .domain_xml(domain, DomainXMLFlags::empty())
+        .await
+        .absent()
+        .doing(doing)?;
     let status = Status {
         state: status.state,
         reason: status.reason,

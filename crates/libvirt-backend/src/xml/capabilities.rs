@@ -48,9 +48,14 @@ impl DomainCapabilities {
             domain: text("domain")?,
             machine: text("machine").unwrap_or_default(),
             arch: text("arch")?,
-            max_vcpus: vcpu.and_then(|node| node.attribute("max")).and_then(|max| max.parse().ok()),
+            max_vcpus: vcpu
+                .and_then(|node| node.attribute("max"))
+                .and_then(|max| max.parse().ok()),
             firmware: enumeration("os", "firmware"),
-            cpu_modes: supported.filter_map(|node| node.attribute("name")).map(str::to_owned).collect(),
+            cpu_modes: supported
+                .filter_map(|node| node.attribute("name"))
+                .map(str::to_owned)
+                .collect(),
             disk_buses: enumeration("disk", "bus"),
         })
     }
@@ -82,7 +87,10 @@ mod tests {
         let read = DomainCapabilities::parse(xml).unwrap();
         assert_eq!((read.domain.as_str(), read.machine.as_str()), ("qemu", "pc-q35-7.2"));
         assert_eq!(read.max_vcpus, Some(288));
-        assert_eq!((read.firmware, read.cpu_modes), (vec!["efi".to_owned()], vec!["maximum".to_owned()]));
+        assert_eq!(
+            (read.firmware, read.cpu_modes),
+            (vec!["efi".to_owned()], vec!["maximum".to_owned()])
+        );
         assert_eq!(read.disk_buses, ["virtio", "sata"]);
     }
 

@@ -92,7 +92,9 @@ impl Domain<'_> {
         let os = os.child(kind);
         let feature = |name, enabled| element("feature").attribute("enabled", enabled).attribute("name", name);
         let secure = |enabled| {
-            element("firmware").child(feature("enrolled-keys", enabled)).child(feature("secure-boot", enabled))
+            element("firmware")
+                .child(feature("enrolled-keys", enabled))
+                .child(feature("secure-boot", enabled))
         };
         let os = match self.firmware {
             Firmware::Bios => os,
@@ -105,7 +107,11 @@ impl Domain<'_> {
 
     fn features(&self) -> Element {
         let features = element("features").child(element("acpi"));
-        let features = if self.is_x86() { features.child(element("apic")) } else { features };
+        let features = if self.is_x86() {
+            features.child(element("apic"))
+        } else {
+            features
+        };
         match self.firmware {
             Firmware::UefiSecure => features.child(element("smm").attribute("state", "on")),
             _ => features,
@@ -118,7 +124,9 @@ impl Domain<'_> {
             Cpu::HostPassthrough => mode("host-passthrough"),
             Cpu::HostModel => mode("host-model"),
             Cpu::Maximum => mode("maximum"),
-            Cpu::Model(name) => mode("custom").attribute("match", "exact").child(element("model").text(name)),
+            Cpu::Model(name) => mode("custom")
+                .attribute("match", "exact")
+                .child(element("model").text(name)),
         }
     }
 
@@ -149,11 +157,23 @@ impl Domain<'_> {
             .child(channel(AGENT_CHANNEL))
             .child(channel(RESULT_CHANNEL))
             .child(random)
-            .child(element("watchdog").attribute("model", "i6300esb").attribute("action", "reset"))
-            .child(element("controller").attribute("type", "usb").attribute("model", "none"))
+            .child(
+                element("watchdog")
+                    .attribute("model", "i6300esb")
+                    .attribute("action", "reset"),
+            )
+            .child(
+                element("controller")
+                    .attribute("type", "usb")
+                    .attribute("model", "none"),
+            )
             .child(element("memballoon").attribute("model", "virtio"));
         // A guest that panics is seen to have crashed, instead of running on in silence (F63).
-        if self.is_x86() { devices.child(element("panic").attribute("model", "isa")) } else { devices }
+        if self.is_x86() {
+            devices.child(element("panic").attribute("model", "isa"))
+        } else {
+            devices
+        }
     }
 
     /// By path and with the whole chain, so that AppArmor's helper lets QEMU read all of it (F26).
@@ -170,7 +190,9 @@ impl Domain<'_> {
     }
 
     fn seed_disk(&self) -> Element {
-        let driver = element("driver").attribute("name", "qemu").attribute("type", Format::Raw.name());
+        let driver = element("driver")
+            .attribute("name", "qemu")
+            .attribute("type", Format::Raw.name());
         let (device, name, bus) = match self.seed_bus {
             Bus::Virtio => ("disk", "vdb", "virtio"),
             Bus::Sata => ("cdrom", "sda", "sata"),
@@ -223,9 +245,15 @@ mod tests {
     fn xml(change: impl FnOnce(&mut Domain<'_>)) -> String {
         let disk = Disk {
             path: "/p/disk.qcow2".into(),
-            chain: vec![Backing { path: "/p/golden".into(), format: Format::Raw }],
+            chain: vec![Backing {
+                path: "/p/golden".into(),
+                format: Format::Raw,
+            }],
         };
-        let cards = [Card { mac: MacAddress::derive("m"), network: Network::Network("default".into()) }];
+        let cards = [Card {
+            mac: MacAddress::derive("m"),
+            network: Network::Network("default".into()),
+        }];
         let capabilities = DomainCapabilities {
             domain: "qemu".into(),
             arch: "x86_64".into(),
@@ -256,8 +284,14 @@ mod tests {
         let text = xml(|_| {});
         let read = roxmltree::Document::parse(&text).unwrap();
         let disks: Vec<_> = read.descendants().filter(|node| node.has_tag_name("disk")).collect();
-        assert!(disks.iter().all(|disk| disk.attribute("type") == Some("file")), "{text}");
-        let stores = read.descendants().filter(|node| node.has_tag_name("backingStore")).count();
+        assert!(
+            disks.iter().all(|disk| disk.attribute("type") == Some("file")),
+            "{text}"
+        );
+        let stores = read
+            .descendants()
+            .filter(|node| node.has_tag_name("backingStore"))
+            .count();
         // The base, and the end of the chain.
         assert_eq!(stores, 2);
     }
@@ -266,9 +300,9 @@ mod tests {
     fn the_seed_is_a_disk_the_guest_cannot_write() {
         let text = xml(|_| {});
         let read = roxmltree::Document::parse(&text).unwrap();
-        let seed = read.descendants().find(|node| {
-            node.has_tag_name("disk") && node.children().any(|child| child.has_tag_name("readonly"))
-        });
+        let seed = read
+            .descendants()
+            .find(|node| node.has_tag_name("disk") && node.children().any(|child| child.has_tag_name("readonly")));
         let seed = seed.unwrap();
         let target = seed.children().find(|node| node.has_tag_name("target")).unwrap();
         assert_eq!(target.attribute("bus"), Some("virtio"));
@@ -277,9 +311,15 @@ mod tests {
     #[test]
     fn uefi_without_secure_boot_says_so() {
         let text = xml(|domain| domain.firmware = Firmware::Uefi);
-        assert!(text.contains("firmware=\"efi\"") && text.contains("enabled=\"no\" name=\"secure-boot\""), "{text}");
+        assert!(
+            text.contains("firmware=\"efi\"") && text.contains("enabled=\"no\" name=\"secure-boot\""),
+            "{text}"
+        );
         let text = xml(|domain| domain.firmware = Firmware::UefiSecure);
-        assert!(text.contains("enabled=\"yes\" name=\"secure-boot\"") && text.contains("<smm"), "{text}");
+        assert!(
+            text.contains("enabled=\"yes\" name=\"secure-boot\"") && text.contains("<smm"),
+            "{text}"
+        );
     }
 
     #[test]

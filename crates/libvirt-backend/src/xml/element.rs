@@ -90,7 +90,11 @@ impl Element {
 /// XML has no way to write most control characters, not even escaped.
 fn legal(text: &str) -> Cow<'_, str> {
     let bad = |c: char| matches!(c, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}');
-    if text.contains(bad) { Cow::Owned(text.replace(bad, "\u{fffd}")) } else { Cow::Borrowed(text) }
+    if text.contains(bad) {
+        Cow::Owned(text.replace(bad, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 #[cfg(test)]
@@ -101,7 +105,11 @@ mod tests {
 
     #[test]
     fn elements_nest_and_empty_ones_close_themselves() {
-        let xml = element("a").attribute("n", 1).child(element("b")).child(element("c").text("x")).to_xml();
+        let xml = element("a")
+            .attribute("n", 1)
+            .child(element("b"))
+            .child(element("c").text("x"))
+            .to_xml();
         assert_eq!(xml, "<a n=\"1\">\n  <b/>\n  <c>x</c>\n</a>");
     }
 

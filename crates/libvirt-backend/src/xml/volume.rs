@@ -63,8 +63,15 @@ impl Description {
         };
         let node = |id| document.get_node(id);
         let target = node(child(root, "target")?)?;
-        let text = |parent, name| child(parent, name).and_then(node).and_then(|node| node.text()).map(str::to_owned);
-        let format = child(target, "format").and_then(node).and_then(|node| node.attribute("type"));
+        let text = |parent, name| {
+            child(parent, name)
+                .and_then(node)
+                .and_then(|node| node.text())
+                .map(str::to_owned)
+        };
+        let format = child(target, "format")
+            .and_then(node)
+            .and_then(|node| node.attribute("type"));
         let backing = child(root, "backingStore").and_then(node);
         Some(Self {
             path: text(target, "path")?,
@@ -122,10 +129,16 @@ mod tests {
         };
         let xml = overlay("disk.qcow2", 1 << 30, &backing);
         let read = roxmltree::Document::parse(&xml).unwrap();
-        let store = read.descendants().find(|node| node.has_tag_name("backingStore")).unwrap();
+        let store = read
+            .descendants()
+            .find(|node| node.has_tag_name("backingStore"))
+            .unwrap();
         let format = store.children().find(|node| node.has_tag_name("format")).unwrap();
         assert_eq!(format.attribute("type"), Some("raw"));
-        assert!(xml.contains("/pool/a&amp;b.img") && xml.contains("<compat>1.1</compat>"), "{xml}");
+        assert!(
+            xml.contains("/pool/a&amp;b.img") && xml.contains("<compat>1.1</compat>"),
+            "{xml}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use providerkit_backend::{Backend as _, Bytes, HostRef, Known, MachineId, Operat
 
 use crate::{
     lab::{Host, soon},
-    walk::{Walk, settings},
+    walk::{Walk, offered, settings},
 };
 
 const SECRET: &str = "token-a8f1c20e";
@@ -19,26 +19,51 @@ async fn a_machine_lives_and_leaves_nothing() {
     };
     let mut walk = Walk::new(settings(&[("rack1", &host)])).await;
     walk.create().await.unwrap();
-    assert!(walk.machine.host.as_ref().unwrap().reference.starts_with("libvirt://rack1/"));
-    let [domain] = &host.domains()[..] else { panic!("one domain") };
+    assert!(
+        walk.machine
+            .host
+            .as_ref()
+            .unwrap()
+            .reference
+            .starts_with("libvirt://rack1/")
+    );
+    let [domain] = &host.domains()[..] else {
+        panic!("one domain")
+    };
     assert!(domain.starts_with("bf-live-rack1-tiny-000-"), "{domain}");
 
     // The blob tells who can read it.
-    let blob = format!("#!/bin/sh\n# {SECRET}\nls -ln \"$BIGFLEET_BLOB\" >/etc/bigfleet/mode; env >/etc/bigfleet/env\n");
+    let blob =
+        format!("#!/bin/sh\n# {SECRET}\nls -ln \"$BIGFLEET_BLOB\" >/etc/bigfleet/mode; env >/etc/bigfleet/env\n");
     walk.configure(blob).await.unwrap();
     let description = host.virsh(&["dumpxml", domain]);
-    assert!(description.contains("blue") && !description.contains(SECRET), "{description}");
+    assert!(
+        description.contains("blue") && !description.contains(SECRET),
+        "{description}"
+    );
     let in_guest = |script: &str| host.run_in_guest(domain, script);
     assert!(in_guest("cat /etc/bigfleet/mode").starts_with("-rw-------    1 0        0"));
     let environment = in_guest("cat /etc/bigfleet/env");
-    for line in ["BIGFLEET_CLUSTER_ID=blue", "BIGFLEET_ZONE=rack1", "HOME=/root", "BIGFLEET_MACHINE_ID=live-rack1-tiny-000"] {
+    for line in [
+        "BIGFLEET_CLUSTER_ID=blue",
+        "BIGFLEET_ZONE=rack1",
+        "HOME=/root",
+        "BIGFLEET_MACHINE_ID=live-rack1-tiny-000",
+    ] {
         assert!(environment.lines().any(|found| found == line), "{line}: {environment}");
     }
-    assert_eq!(in_guest("ls /run/bigfleet-provider"), "", "the blob is gone when its hook has ended");
+    assert_eq!(
+        in_guest("ls /run/bigfleet-provider"),
+        "",
+        "the blob is gone when its hook has ended"
+    );
 
     walk.drain(Duration::from_secs(10)).await.unwrap();
     assert!(!host.virsh(&["dumpxml", domain]).contains("blue"));
-    assert_eq!(in_guest("ls /etc/bigfleet /var/lib/bigfleet-provider 2>/dev/null | grep -v :").trim(), "");
+    assert_eq!(
+        in_guest("ls /etc/bigfleet /var/lib/bigfleet-provider 2>/dev/null | grep -v :").trim(),
+        ""
+    );
 
     walk.delete().await.unwrap();
     assert_eq!(host.domains(), [""; 0]);
@@ -57,18 +82,30 @@ async fn hooks_may_do_what_hooks_do() {
         ("prints 20 MB", "#!/bin/sh\nyes 'a line of output' | head -c 20000000\n"),
         ("leaves a process behind", "#!/bin/sh\nsleep 600 &\necho started\n"),
     ] {
-        walk.configure(blob).await.unwrap_or_else(|error| panic!("a hook that {what}: {}", error.report()));
+        walk.configure(blob)
+            .await
+            .unwrap_or_else(|error| panic!("a hook that {what}: {}", error.report()));
         walk.drain(Duration::ZERO).await.unwrap();
     }
     walk.configure(Bytes::from(vec![b'x'; 64 << 20])).await.unwrap();
     walk.drain(Duration::ZERO).await.unwrap();
 
-    let error = walk.configure("#!/bin/sh\necho certificate expired >&2\nexit 7\n").await.unwrap_err().report();
-    assert!(error.contains("exit code 7") && error.contains("certificate expired"), "{error}");
+    let error = walk
+        .configure("#!/bin/sh\necho certificate expired >&2\nexit 7\n")
+        .await
+        .unwrap_err()
+        .report();
+    assert!(
+        error.contains("exit code 7") && error.contains("certificate expired"),
+        "{error}"
+    );
 
     walk.budget = Duration::from_secs(20);
     let error = walk.configure("#!/bin/sh\nsleep 600\n").await.unwrap_err().report();
-    assert!(error.contains("/opt/bigfleet/bootstrap to end") && error.contains("deadline"), "{error}");
+    assert!(
+        error.contains("/opt/bigfleet/bootstrap to end") && error.contains("deadline"),
+        "{error}"
+    );
     walk.budget = Duration::from_secs(300);
     let id = OperationId::mint();
     walk.cleanup(id, Transition::Configure).await;
@@ -89,9 +126,15 @@ async fn an_operation_that_is_driven_on_runs_its_hook_once() {
         let operation = Operation::new(id, walk.budget).attempt(attempt);
         let cut = Duration::from_millis(u64::from(attempt * attempt) * 150);
         drop(tokio::time::timeout(cut, walk.create_as(operation)).await);
-        assert!(host.domains().len() <= 1 && host.volumes().len() <= 2, "{:?}", host.volumes());
+        assert!(
+            host.domains().len() <= 1 && host.volumes().len() <= 2,
+            "{:?}",
+            host.volumes()
+        );
     }
-    walk.create_as(Operation::new(id, walk.budget).attempt(6)).await.unwrap();
+    walk.create_as(Operation::new(id, walk.budget).attempt(6))
+        .await
+        .unwrap();
     assert_eq!((host.domains().len(), host.volumes().len()), (1, 2));
 
     let blob = Bytes::from_static(b"#!/bin/sh\necho once >>/etc/bigfleet/runs\nsleep 3\n");
@@ -118,17 +161,30 @@ async fn an_image_that_forbids_programs_takes_its_blob_by_seed() {
     settings.machine.user_data = Some(libvirt_backend::UserData::new(forbids).unwrap());
     let mut walk = Walk::new(settings).await;
     walk.create().await.unwrap();
-    walk.configure(format!("#!/bin/sh\n# {SECRET}\necho joined\n")).await.unwrap();
+    walk.configure(format!("#!/bin/sh\n# {SECRET}\necho joined\n"))
+        .await
+        .unwrap();
     let domain = host.domains().remove(0);
     assert!(host.virsh(&["dumpxml", &domain]).contains("blue"));
-    let seed = host.volumes().into_iter().find(|name| name.ends_with("-seed.iso")).unwrap();
+    let seed = host
+        .volumes()
+        .into_iter()
+        .find(|name| name.ends_with("-seed.iso"))
+        .unwrap();
     let content = std::fs::read(host.dir().join("lib/images").join(seed)).unwrap();
     let secret = content.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
     assert!(!secret, "the secret stays in the seed no longer than it has to");
     // There is no way to run its drain hook, so it is made anew.
     walk.drain(Duration::from_secs(1)).await.unwrap();
-    let error = walk.configure("#!/bin/sh\necho no route to the API server\nexit 4\n").await.unwrap_err().report();
-    assert!(error.contains("exit code 4") && error.contains("no route to the API server"), "{error}");
+    let error = walk
+        .configure("#!/bin/sh\necho no route to the API server\nexit 4\n")
+        .await
+        .unwrap_err()
+        .report();
+    assert!(
+        error.contains("exit code 4") && error.contains("no route to the API server"),
+        "{error}"
+    );
     walk.backend.stop().await;
 }
 
@@ -143,14 +199,22 @@ async fn a_machine_that_is_made_anew_is_clean() {
     let mut walk = Walk::new(settings).await;
     walk.create().await.unwrap();
     let reference = walk.machine.host.clone();
-    walk.configure("#!/bin/sh\nmkdir -p /state; echo left behind >/state/trace; sync\n").await.unwrap();
+    walk.configure("#!/bin/sh\nmkdir -p /state; echo left behind >/state/trace; sync\n")
+        .await
+        .unwrap();
     let before = host.volumes();
     walk.drain(Duration::from_secs(1)).await.unwrap();
     let after = host.volumes();
-    assert!(after.len() == 2 && before.iter().all(|name| !after.contains(name)), "{before:?} {after:?}");
+    assert!(
+        after.len() == 2 && before.iter().all(|name| !after.contains(name)),
+        "{before:?} {after:?}"
+    );
     assert_eq!(walk.machine.host, reference, "the machine is the same");
     let domain = host.domains().remove(0);
-    assert_eq!(host.run_in_guest(&domain, "cat /state/trace 2>/dev/null || echo clean"), "clean");
+    assert_eq!(
+        host.run_in_guest(&domain, "cat /state/trace 2>/dev/null || echo clean"),
+        "clean"
+    );
     walk.configure("anything").await.unwrap();
     walk.backend.stop().await;
 }
@@ -170,12 +234,26 @@ async fn whatever_is_gone_already_deleting_succeeds_and_takes_the_rest() {
     let foreign = "<domain type='qemu'><name>bf-live-rack1-tiny-000-00000000</name><memory unit='MiB'>16</memory>\
         <os><type>hvm</type></os></domain>";
     host.define(foreign);
-    host.virsh(&["vol-create-as", "default", "bf-live-rack1-tiny-000-00000000-11111111.qcow2", "1M", "--format", "qcow2"]);
+    host.virsh(&[
+        "vol-create-as",
+        "default",
+        "bf-live-rack1-tiny-000-00000000-11111111.qcow2",
+        "1M",
+        "--format",
+        "qcow2",
+    ]);
     for gone in 0..8_u8 {
         walk.create().await.unwrap();
-        let domain = host.domains().into_iter().find(|name| name != "bf-live-rack1-tiny-000-00000000").unwrap();
+        let domain = host
+            .domains()
+            .into_iter()
+            .find(|name| name != "bf-live-rack1-tiny-000-00000000")
+            .unwrap();
         let volume = |suffix: &str| {
-            let own = host.volumes().into_iter().find(|name| name.starts_with(&domain) && name.ends_with(suffix));
+            let own = host
+                .volumes()
+                .into_iter()
+                .find(|name| name.starts_with(&domain) && name.ends_with(suffix));
             own.unwrap()
         };
         let (disk, seed) = (volume(".qcow2"), volume("-seed.iso"));
@@ -189,9 +267,15 @@ async fn whatever_is_gone_already_deleting_succeeds_and_takes_the_rest() {
         if gone & 4 != 0 {
             host.virsh(&["vol-delete", "--pool", "default", &seed]);
         }
-        walk.delete().await.unwrap_or_else(|error| panic!("case {gone}: {}", error.report()));
+        walk.delete()
+            .await
+            .unwrap_or_else(|error| panic!("case {gone}: {}", error.report()));
         assert_eq!(host.domains(), ["bf-live-rack1-tiny-000-00000000"], "case {gone}");
-        assert_eq!(host.volumes(), ["bf-live-rack1-tiny-000-00000000-11111111.qcow2"], "case {gone}");
+        assert_eq!(
+            host.volumes(),
+            ["bf-live-rack1-tiny-000-00000000-11111111.qcow2"],
+            "case {gone}"
+        );
     }
     walk.backend.stop().await;
 }
@@ -208,7 +292,14 @@ async fn what_came_to_a_machine_since_goes_with_it() {
     let mut walk = Walk::new(settings).await;
     walk.create().await.unwrap();
     let domain = host.domains().remove(0);
-    host.virsh(&["snapshot-create-as", &domain, "before", "--disk-only", "--diskspec", "vdb,snapshot=no"]);
+    host.virsh(&[
+        "snapshot-create-as",
+        &domain,
+        "before",
+        "--disk-only",
+        "--diskspec",
+        "vdb,snapshot=no",
+    ]);
     assert_eq!(host.volumes().len(), 3, "the snapshot made a file");
     walk.delete().await.unwrap();
     assert_eq!((host.domains(), host.volumes()), (vec![], vec![]));
@@ -246,8 +337,13 @@ async fn a_daemon_that_ends_or_freezes_only_costs_time() {
         return;
     };
     let mut walk = Walk::new(settings(&[("rack1", &host), ("rack2", &other)])).await;
-    let slots = walk.backend.describe(&[]).await.unwrap();
-    let neighbour = slots.iter().find(|slot| slot.profile.zone == "rack2").unwrap();
+    let neighbour = loop {
+        let slots = offered(&walk.backend).await;
+        if let Some(slot) = slots.into_iter().find(|slot| slot.profile.zone == "rack2") {
+            break slot;
+        }
+        walk.backend.changed().await;
+    };
     let mut neighbour = Walk {
         backend: walk.backend.clone(),
         machine: providerkit_backend::Machine::new(
@@ -285,10 +381,16 @@ async fn a_host_that_lost_power_gets_its_machines_back() {
     host.kill().await;
     host.boot().await;
     let domain = host.domains().remove(0);
-    soon("the machine runs again", || host.virsh(&["domstate", &domain]) == "running").await;
+    soon("the machine runs again", || {
+        host.virsh(&["domstate", &domain]) == "running"
+    })
+    .await;
     // The guest stopped by itself.
     host.virsh(&["destroy", &domain]);
-    soon("the machine runs once more", || host.virsh(&["domstate", &domain]) == "running").await;
+    soon("the machine runs once more", || {
+        host.virsh(&["domstate", &domain]) == "running"
+    })
+    .await;
     walk.configure("works").await.unwrap();
     walk.backend.stop().await;
 }
@@ -307,19 +409,25 @@ async fn what_a_host_has_is_told_as_it_is() {
         disk_gib: None,
     };
     let backend = libvirt_backend::Libvirt::start(settings.clone());
-    let slots = backend.describe(&[]).await.unwrap();
-    let offered = slots.iter().filter(|slot| slot.withheld.is_none()).count();
+    let slots = offered(&backend).await;
+    let count = slots.iter().filter(|slot| slot.withheld.is_none()).count();
     let fitting = usize::try_from((memory_mib() - 512) / (9 * 1024)).unwrap();
-    assert_eq!(offered, fitting.min(4), "{slots:?}");
+    assert_eq!(count, fitting.min(4), "{slots:?}");
     let machine = |n: usize| {
         let slot = &slots[n];
-        providerkit_backend::Machine::new(MachineId::new(Arc::clone(&slot.name)).unwrap(), Arc::clone(&slot.profile))
+        providerkit_backend::Machine::new(
+            MachineId::new(Arc::clone(&slot.name)).unwrap(),
+            Arc::clone(&slot.profile),
+        )
     };
     for n in 0..fitting.min(4) {
         backend.admit(&machine(n), Transition::Create).unwrap();
     }
     if fitting < 4 {
-        let refusal = backend.admit(&machine(fitting), Transition::Create).unwrap_err().report();
+        let refusal = backend
+            .admit(&machine(fitting), Transition::Create)
+            .unwrap_err()
+            .report();
         assert!(refusal.contains("MiB of memory asked"), "{refusal}");
         let slots = backend.describe(&[]).await.unwrap();
         assert!(slots.iter().all(|slot| slot.withheld.is_some()), "all room is promised");
@@ -332,10 +440,15 @@ async fn what_a_host_has_is_told_as_it_is() {
     walk.configure("x").await.unwrap();
     walk.backend.stop().await;
     let backend = libvirt_backend::Libvirt::start(crate::walk::settings(&[("rack1", &host)]));
-    let slots = backend.describe(&[]).await.unwrap();
+    let slots = offered(&backend).await;
     let adopted: Vec<_> = slots.iter().filter_map(|slot| slot.adopted.as_ref()).collect();
-    let [adopted] = adopted[..] else { panic!("one machine: {slots:?}") };
-    assert_eq!((&adopted.machine, &adopted.host), (&walk.machine.id, walk.machine.host.as_ref().unwrap()));
+    let [adopted] = adopted[..] else {
+        panic!("one machine: {slots:?}")
+    };
+    assert_eq!(
+        (&adopted.machine, &adopted.host),
+        (&walk.machine.id, walk.machine.host.as_ref().unwrap())
+    );
     assert_eq!(adopted.cluster.as_ref().unwrap().as_str(), "blue");
     assert_eq!(adopted.metadata["note"], "a<b");
 
@@ -367,8 +480,14 @@ async fn what_is_misspelt_is_told_with_what_there_is() {
     };
     type Change = fn(&mut libvirt_backend::settings::Settings);
     let cases: [(Change, &[&str]); 3] = [
-        (|settings| settings.machine.image = "tyni.qcow2".into(), &["`tyni.qcow2`", "`tiny.qcow2`"]),
-        (|settings| settings.machine.pool = "fast".into(), &["`fast`", "`default`"]),
+        (
+            |settings| settings.machine.image = "tyni.qcow2".into(),
+            &["`tyni.qcow2`", "`tiny.qcow2`"],
+        ),
+        (
+            |settings| settings.machine.pool = "fast".into(),
+            &["`fast`", "`default`"],
+        ),
         (
             |settings| settings.machine.networks = vec![libvirt_backend::settings::Network::Network("lan".into())],
             &["`lan`", "`default`"],
@@ -378,12 +497,9 @@ async fn what_is_misspelt_is_told_with_what_there_is() {
         let mut settings = settings(&[("rack1", &host)]);
         change(&mut settings);
         let mut walk = Walk::new(settings).await;
-        let operation = walk.operation();
-        let id = operation.id;
-        let error = walk.create_as(operation).await.unwrap_err().report();
+        let error = walk.create().await.unwrap_err().report();
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
         assert_eq!(host.domains(), [""; 0]);
-        let _ = id;
         walk.backend.stop().await;
     }
 }

@@ -11,7 +11,7 @@ use libvirt_backend::{
 };
 use providerkit_backend::{
     Backend as _, Bytes, CapacityType, CleanupRequest, ClusterId, ConfigureRequest, CreateRequest, DeleteRequest,
-    DrainRequest, Error, Machine, MachineId, Operation, OperationId, ReadyRequest, State, Transition,
+    DrainRequest, Error, Machine, MachineId, Operation, OperationId, ReadyRequest, Slot, State, Transition,
 };
 
 use crate::lab::Host;
@@ -66,6 +66,19 @@ pub(crate) fn settings(hosts: &[(&str, &Host)]) -> Settings {
     }
 }
 
+/// The slots once every host has answered: a daemon that just began asks QEMU first what it can do.
+pub(crate) async fn offered(backend: &Libvirt) -> Vec<Slot> {
+    loop {
+        let slots = backend.describe(&[]).await.unwrap();
+        if !slots.is_empty() {
+            return slots;
+        }
+        tokio::time::timeout(Duration::from_secs(120), backend.changed())
+            .await
+            .expect("a host that answers");
+    }
+}
+
 /// One machine on its way.
 pub(crate) struct Walk {
     pub(crate) backend: Libvirt,
@@ -78,9 +91,8 @@ impl Walk {
     /// The first slot of a provider.
     pub(crate) async fn new(settings: Settings) -> Self {
         let backend = Libvirt::start(settings);
-        let slots = backend.describe(&[]).await.unwrap();
+        let slots = offered(&backend).await;
         let slot = &slots[0];
-        assert_eq!(slot.withheld, None, "the host has room");
         let id = MachineId::new(Arc::clone(&slot.name)).unwrap();
         Self {
             backend,
@@ -104,7 +116,10 @@ impl Walk {
         if operation.attempt == 1 {
             self.backend.admit(&self.machine, Transition::Create)?;
         }
-        let created = self.backend.create(CreateRequest::new(operation, self.machine.clone())).await?;
+        let created = self
+            .backend
+            .create(CreateRequest::new(operation, self.machine.clone()))
+            .await?;
         self.machine.host = Some(created.host);
         self.machine.state = State::Idle;
         Ok(())
@@ -121,15 +136,26 @@ impl Walk {
         self.machine.metadata = Arc::new(BTreeMap::from([("note".to_owned(), "a<b".to_owned())]));
         self.machine.state = State::Configuring;
         let machine = self.machine.clone();
-        self.backend.configure(ConfigureRequest::new(operation.clone(), machine.clone(), cluster.clone(), blob)).await?;
-        self.backend.ready(ReadyRequest::new(operation, machine, cluster)).await?;
+        self.backend
+            .configure(ConfigureRequest::new(
+                operation.clone(),
+                machine.clone(),
+                cluster.clone(),
+                blob,
+            ))
+            .await?;
+        self.backend
+            .ready(ReadyRequest::new(operation, machine, cluster))
+            .await?;
         self.machine.state = State::Configured;
         Ok(())
     }
 
     pub(crate) async fn drain(&mut self, grace: Duration) -> Result<(), Error> {
         self.machine.state = State::Draining;
-        self.backend.drain(DrainRequest::new(self.operation(), self.machine.clone(), grace)).await?;
+        self.backend
+            .drain(DrainRequest::new(self.operation(), self.machine.clone(), grace))
+            .await?;
         self.machine.cluster = None;
         self.machine.metadata = Arc::default();
         self.machine.state = State::Idle;
@@ -138,7 +164,9 @@ impl Walk {
 
     pub(crate) async fn delete(&mut self) -> Result<(), Error> {
         self.machine.state = State::Deleting;
-        self.backend.delete(DeleteRequest::new(self.operation(), self.machine.clone())).await?;
+        self.backend
+            .delete(DeleteRequest::new(self.operation(), self.machine.clone()))
+            .await?;
         self.machine.host = None;
         self.machine.state = State::Speculative;
         Ok(())
@@ -148,6 +176,9 @@ impl Walk {
     pub(crate) async fn cleanup(&mut self, operation: OperationId, transition: Transition) {
         self.machine.state = State::Failed;
         let operation = Operation::new(operation, self.budget);
-        self.backend.cleanup(CleanupRequest::new(operation, self.machine.clone(), transition)).await.unwrap();
+        self.backend
+            .cleanup(CleanupRequest::new(operation, self.machine.clone(), transition))
+            .await
+            .unwrap();
     }
 }
