@@ -1,15 +1,15 @@
 //! `libvirt-provider`: a BigFleet capacity provider for libvirt/QEMU/KVM hosts.
 //!
-//! This file composes: arguments and configuration become settings and a backend, and the runtime serves them.
+//! This file composes: arguments and configuration become settings, and what they name is served.
 
 mod cli;
 mod config;
 mod simulated;
+mod substrate;
 
-use std::{process::exit, sync::Arc};
+use std::process::exit;
 
 use anyhow::Context as _;
-use libvirt_backend::Libvirt;
 use providerkit_runtime::{
     config::Loaded,
     serve::{Ended, Signals},
@@ -18,8 +18,7 @@ use providerkit_runtime::{
 
 use crate::{
     cli::Invocation,
-    config::{Config, Settings, Substrate},
-    simulated::Simulated,
+    config::{Config, Settings},
 };
 
 /// Before every metric's name, as the reference has it.
@@ -87,23 +86,7 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
         let signals = Signals::of_process()
             .context("signals cannot be received")
             .map_err(internal)?;
-        let (runtime, metrics) = (&settings.runtime, Some(metrics));
-        let ended = match settings.substrate {
-            Substrate::Libvirt(hosts) => {
-                let backend = Libvirt::start(*hosts);
-                let ended = providerkit_runtime::run(runtime, metrics, signals, Arc::new(backend.clone())).await;
-                backend.stop().await;
-                ended
-            }
-            Substrate::Fake(fake) => {
-                tracing::warn!(
-                    slots = fake.seed_count,
-                    "the backend is simulated: its machines are not real"
-                );
-                let backend = Arc::new(Simulated::new(&runtime.provider, &fake));
-                providerkit_runtime::run(runtime, metrics, signals, backend).await
-            }
-        };
+        let ended = substrate::serve(settings, metrics, signals).await;
         ended.map_err(|error| match error.is_configuration() {
             true => usage(error.into()),
             false => internal(error.into()),

@@ -102,7 +102,7 @@ impl Ledger {
             match room(host, &promises, budget, provider) {
                 Ok(room) => match room.lacks(&need) {
                     None if best.is_none_or(|(_, other)| room.memory_mib > other.memory_mib) => {
-                        best = Some((host, room))
+                        best = Some((host, room));
                     }
                     None => {}
                     Some(lack) => reasons.push(format!("host `{}`: {lack}", host.name())),

@@ -88,7 +88,8 @@ pub(crate) async fn bootstrap(
         Delivery::Seed => true,
         // A guest that is being started with the blob has no agent to ask.
         Delivery::Auto => {
-            owner.seed_by == Some(operation) || Agent::new(&lanes, &domain).permits().await? != Permits::Everything
+            owner.seed_by == Some(operation)
+                || Agent::new(&lanes, &domain).permits_in_time().await? != Permits::Everything
         }
     };
     if by_seed {
@@ -143,10 +144,10 @@ pub(crate) async fn ready(
             Readiness::Hook => agent
                 .run(&hook, &[cluster.as_str()], QUESTION)
                 .await
-                .map(Answer::from_hook),
+                .map(|ended| Answer::from_hook(&ended)),
             _ => match agent.run(&hook, &[cluster.as_str()], QUESTION).await {
                 Ok(ended) if ended.code == Some(126) => by_kubelet(&agent).await,
-                asked => asked.map(Answer::from_hook),
+                asked => asked.map(|ended| Answer::from_hook(&ended)),
             },
         };
         match answer {
@@ -185,7 +186,7 @@ enum Answer {
 }
 
 impl Answer {
-    fn from_hook(ended: Ended) -> Self {
+    fn from_hook(ended: &Ended) -> Self {
         let said = ended.said();
         match ended.code {
             Some(0) => Self::Ready,

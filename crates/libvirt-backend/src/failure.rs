@@ -40,6 +40,12 @@ impl Failure {
         self.source().is_some_and(libvirt_rpc::Error::is_agent_unavailable)
     }
 
+    /// Whether agent and daemon lost step with each other, after an answer that came too late.
+    pub(crate) fn is_out_of_step(&self) -> bool {
+        let daemon = self.source().and_then(libvirt_rpc::Error::daemon);
+        daemon.is_some_and(|daemon| daemon.message().contains("JSON parse error"))
+    }
+
     /// Whether the agent knows nothing of a program that was started: it told already, or has restarted (F59).
     pub(crate) fn is_forgotten(&self) -> bool {
         let daemon = self.source().and_then(libvirt_rpc::Error::daemon);

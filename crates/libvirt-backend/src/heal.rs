@@ -170,7 +170,7 @@ async fn heal(inner: &Inner, host: &Host, machine: &MachineId, seen: &Seen, cure
     metrics::counter!(metric::HEALED, "zone" => zone, "action" => cure.name(), "outcome" => outcome).increment(1);
     match done {
         Ok(()) => {
-            tracing::warn!(machine_id = %machine, host = %host.name(), was, "a machine that did not run was {}", cure.name())
+            tracing::warn!(machine_id = %machine, host = %host.name(), was, "a machine that did not run was {}", cure.name());
         }
         Err(failure) => {
             let error = providerkit_backend::Error::from(failure).report();

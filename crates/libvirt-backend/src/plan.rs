@@ -234,7 +234,7 @@ pub(crate) async fn mark(lanes: &Lanes, domain: &DomainRef, owner: &Owner) -> Re
     let active = lanes.control.domain_is_active(domain).await;
     let doing = || format!("write the metadata of domain `{}`", domain.name.to_string_lossy());
     if active.doing(doing)? {
-        impact = impact | DomainModificationImpact::LIVE;
+        impact |= DomainModificationImpact::LIVE;
     }
     let written = lanes.control.domain_set_metadata(
         domain,

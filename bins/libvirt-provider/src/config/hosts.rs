@@ -73,7 +73,7 @@ fn pairs(connect: &str) -> Vec<(&str, &str)> {
     let ends = starts.iter().skip(1).map(|at| at - 1).chain([connect.len()]);
     let pieces = starts.iter().zip(ends).filter_map(|(from, to)| connect.get(*from..to));
     pieces
-        .map(|piece| zone_of(piece).unwrap_or(("", piece.trim())))
+        .map(|piece| zone_of(piece).unwrap_or_else(|| ("", piece.trim())))
         .collect()
 }
 

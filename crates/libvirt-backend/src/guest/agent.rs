@@ -15,8 +15,8 @@ use crate::{
 
 /// How long the daemon waits for one answer. The agent first has to be in step again, which may take 5 seconds.
 const ANSWER: Duration = Duration::from_secs(15);
-/// Bytes in one write. libvirt takes 4 MiB of JSON at most, and the agent decodes all of it at once.
-const CHUNK: usize = 256 * 1024;
+/// Bytes in one write: little enough that a busy guest takes them well before the answer is given up (F62).
+const CHUNK: usize = 48 * 1024;
 /// How long an agent may be away: it is busy, it restarts, its guest reboots, a freeze of file systems holds it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two questions whether a program has ended.
@@ -118,6 +118,18 @@ impl<'a> Agent<'a> {
         self.ask("guest-ping", Value::Null).await.map(drop)
     }
 
+    /// As [`permits`](Self::permits), of an agent that may be away for a while.
+    pub(crate) async fn permits_in_time(&self) -> Result<Permits, Failure> {
+        let begun = Instant::now();
+        loop {
+            match self.permits().await {
+                Err(failure) if failure.is_agent() && begun.elapsed() < PATIENCE => {}
+                permits => return permits,
+            }
+            tokio::time::sleep(LAST_POLL).await;
+        }
+    }
+
     /// Whether the image lets us run programs and write files (field report F55).
     pub(crate) async fn permits(&self) -> Result<Permits, Failure> {
         #[derive(Deserialize)]
@@ -190,7 +202,8 @@ impl<'a> Agent<'a> {
         let written = self.write_chunks(&handle, content).await;
         // A handle that is not closed stays open until the agent restarts.
         let closed = self.ask("guest-file-close", json!({ "handle": handle })).await;
-        written.and(closed.map(drop))
+        written?;
+        closed.map(drop)
     }
 
     async fn write_chunks(&self, handle: &Value, content: &[u8]) -> Result<(), Failure> {
@@ -203,12 +216,12 @@ impl<'a> Agent<'a> {
             let chunk = rest.get(..CHUNK.min(rest.len())).unwrap_or(rest);
             let arguments = json!({ "handle": handle, "buf-b64": BASE64.encode(chunk) });
             let written = match self.ask("guest-file-write", arguments).await {
-                Err(failure) if failure.is_agent() && answered.elapsed() < PATIENCE => {
+                Err(failure) if (failure.is_agent() || failure.is_out_of_step()) && answered.elapsed() < PATIENCE => {
                     // Whether it was written nobody knows: write it again, in its place.
                     tokio::time::sleep(LAST_POLL).await;
                     let place = json!({ "handle": handle, "offset": offset, "whence": "set" });
                     match self.ask("guest-file-seek", place).await {
-                        Err(failure) if !failure.is_agent() => return Err(failure),
+                        Err(failure) if !failure.is_agent() && !failure.is_out_of_step() => return Err(failure),
                         _ => continue,
                     }
                 }

@@ -163,7 +163,10 @@ impl<'a> Run<'a> {
         let begun = Instant::now();
         loop {
             match self.agent.run(SCRIPT, arguments, STEP).await {
-                Err(failure) if (failure.is_agent() || failure.is_forgotten()) && begun.elapsed() < PATIENCE => {
+                Err(failure)
+                    if (failure.is_agent() || failure.is_forgotten() || failure.is_out_of_step())
+                        && begun.elapsed() < PATIENCE =>
+                {
                     tracing::debug!(%failure, "the guest is asked again");
                 }
                 ended => return ended,

@@ -46,7 +46,10 @@ pub(crate) struct Status {
 impl Status {
     /// Whether QEMU is there, so that the domain has its memory.
     pub(crate) fn is_active(self) -> bool {
-        !matches!(self.state, DomainState::SHUTOFF | DomainState::NOSTATE) && !(self.state == DomainState::CRASHED)
+        !matches!(
+            self.state,
+            DomainState::SHUTOFF | DomainState::NOSTATE | DomainState::CRASHED
+        )
     }
 
     pub(crate) fn is_running(self) -> bool {

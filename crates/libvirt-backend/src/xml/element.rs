@@ -1,4 +1,8 @@
 //! XML elements as values; writing escapes whatever is in them.
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "a description reads better without references"
+)]
 
 use std::borrow::Cow;
 

@@ -87,7 +87,7 @@ async fn hooks_may_do_what_hooks_do() {
             .unwrap_or_else(|error| panic!("a hook that {what}: {}", error.report()));
         walk.drain(Duration::ZERO).await.unwrap();
     }
-    walk.configure(Bytes::from(vec![b'x'; 64 << 20])).await.unwrap();
+    walk.configure(Bytes::from(vec![b'x'; 8 << 20])).await.unwrap();
     walk.drain(Duration::ZERO).await.unwrap();
 
     let error = walk
