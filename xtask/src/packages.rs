@@ -1,6 +1,7 @@
-//! Debian packages that tests and benchmarks need beside Rust.
+//! Debian packages that tests, benchmarks and the lab need beside Rust.
 
 use std::{
+    collections::BTreeSet,
     env, fs,
     path::Path,
     process::{Command, Stdio},
@@ -8,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::process;
+use crate::{process, workspace};
 
 /// A program or a file with its whole path, and the package it comes in.
 pub(crate) type Package = (&'static str, &'static str);
@@ -18,23 +19,21 @@ pub(crate) type Package = (&'static str, &'static str);
 /// # Errors
 /// Names what is missing and cannot be installed.
 pub(crate) fn install(wanted: &[Package], with_them: &[&str]) -> Result<()> {
-    let missing: Vec<&str> = wanted
-        .iter()
-        .filter(|(sign, _)| !is_there(sign))
-        .map(|(_, name)| *name)
-        .collect();
+    let missing = wanted.iter().filter(|(sign, _)| !is_there(sign));
+    let missing: BTreeSet<&str> = missing.map(|(_, name)| *name).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let list = missing.join(" ");
+    let list = missing.iter().copied().collect::<Vec<_>>().join(" ");
     if !is_there("apt-get") || !rustix::process::geteuid().is_root() {
         bail!("{list} missing; install them, or run this as root on Debian");
     }
     eprintln!("installing {list}");
-    // Tests start their own daemons; those of the packages would only be in the way.
     let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(["-qq", "-o", "Dpkg::Use-Pty=0"]).args(arguments);
+        let mut command = Command::new(workspace::root().join("xtask/src/apt.sh"));
+        command
+            .args(["-qq", "-o", "Dpkg::Use-Pty=0", "-o", "DPkg::Lock::Timeout=300"])
+            .args(arguments);
         command
             .env("DEBIAN_FRONTEND", "noninteractive")
             .env("RUNLEVEL", "1")
