@@ -7,6 +7,7 @@ mod connect;
 mod domain;
 mod domain_change;
 mod domain_guest;
+mod list;
 mod monitor;
 mod network;
 mod node;

@@ -35,6 +35,7 @@ mod guest;
 mod hardware;
 mod host;
 mod lease;
+mod list;
 mod metadata;
 mod moment;
 mod network;

@@ -60,7 +60,7 @@ async fn networks_and_pools_tell_too() {
     assert_eq!(soon(pools.next()).await.unwrap().pool.name, "default");
 }
 
-/// go-libvirt#98, #96: a consumer that calls while events flow.
+/// Row 3: go-libvirt#98, #96: a consumer that calls while events flow.
 #[tokio::test]
 async fn a_consumer_may_call_while_thousands_of_events_arrive() {
     let daemon = Daemon::new();
@@ -86,7 +86,7 @@ async fn a_consumer_may_call_while_thousands_of_events_arrive() {
     soon(noise).await.unwrap();
 }
 
-/// go-libvirt#191: cancelling under load.
+/// Row 2: go-libvirt#191: cancelling under load.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_a_subscription_under_load_never_harms_the_connection() {
     let daemon = Daemon::new();

@@ -10,8 +10,12 @@ use libvirt_rpc::{
     Connection, Options,
     api::AgentTimeout,
     event::domain::Lifecycle,
+    stream::Stream,
     wire::{
-        constant::domain::{DomainCreateFlags, DomainEventType, DomainOpenGraphicsFlags},
+        constant::domain::{
+            DomainBlockResizeFlags, DomainChannelFlags, DomainConsoleFlags, DomainCreateFlags, DomainDeviceModifyFlags,
+            DomainEventType, DomainOpenGraphicsFlags,
+        },
         remote::{
             domain::{DomainOpenGraphics, DomainOpenGraphicsArgs},
             record::DomainRef,
@@ -19,13 +23,18 @@ use libvirt_rpc::{
     },
 };
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
 use crate::{
     libvirtd::{Libvirtd, is_installed},
     support::soon,
 };
 
 const GUEST: &str = "<domain type='qemu'><name>vm</name><memory unit='MiB'>64</memory>\
-    <os><type arch='x86_64'>hvm</type></os><devices>\
+    <os><type arch='x86_64'>hvm</type><bios useserial='yes'/><bootmenu enable='yes' timeout='60000'/></os><devices>\
+    <disk type='file' device='cdrom'><target dev='sda' bus='sata'/><readonly/></disk>\
+    <disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='/var/lib/libvirt/images/disk'/>\
+    <target dev='vda' bus='virtio'/></disk>\
     <graphics type='vnc' port='-1'/>\
     <channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel>\
     <serial type='pty'/><console type='pty'/></devices></domain>";
@@ -40,6 +49,11 @@ async fn running(test: &str) -> Option<(Libvirtd, Connection, DomainRef)> {
     }
     let uri = daemon.uri("qemu", "/system");
     let c = soon(Connection::open(&uri)).await.unwrap();
+    let images = daemon.folder().join("lib/images");
+    std::fs::File::create(images.join("disk"))
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
     // A new daemon asks every emulator what it can do before it starts the first domain.
     let patient = c.with_deadline(Duration::from_secs(300));
     let domain = patient
@@ -55,6 +69,8 @@ async fn what_only_qemu_has_works() {
         return;
     };
     descriptors_travel_both_ways(&c, &domain).await;
+    a_console_is_talked_to(&c, &domain).await;
+    disks_and_screens_are_changed(&c, &domain).await;
     an_agent_that_is_not_there_is_told(&c, &domain).await;
     calls_stuck_in_a_wedged_domain_leave_the_connection_alive(&daemon, &domain).await;
     the_end_of_a_domain_is_told(&c, &domain).await;
@@ -94,6 +110,65 @@ async fn descriptors_travel_both_ways(c: &Connection, domain: &DomainRef) {
     }
 }
 
+/// A console is what is left when nothing else answers.
+async fn a_console_is_talked_to(c: &Connection, domain: &DomainRef) {
+    let mut console = c
+        .domain_open_console(domain, None, DomainConsoleFlags::FORCE)
+        .await
+        .unwrap();
+    let mut seen = Vec::new();
+    let mut read_until = async |console: &mut Stream, wanted: &str| {
+        while !String::from_utf8_lossy(&seen).contains(wanted) {
+            let got = soon(console.read_buf(&mut seen)).await.unwrap();
+            assert!(got > 0, "the console ends");
+        }
+        seen.clear();
+    };
+    // The firmware waits for a key for a minute.
+    read_until(&mut console, "Press ESC for boot menu").await;
+    console.write_all(b"\x1b").await.unwrap();
+    read_until(&mut console, "Select boot device").await;
+    drop(console);
+    assert!(soon(c.is_secure()).await.unwrap());
+    // Whoever insists takes it over.
+    let first = c
+        .domain_open_console(domain, None, DomainConsoleFlags::empty())
+        .await
+        .unwrap();
+    let busy = c.domain_open_console(domain, None, DomainConsoleFlags::SAFE).await;
+    let forced = c
+        .domain_open_console(domain, None, DomainConsoleFlags::FORCE)
+        .await
+        .unwrap();
+    assert!(busy.is_err());
+    drop((first, forced));
+}
+
+async fn disks_and_screens_are_changed(c: &Connection, domain: &DomainRef) {
+    assert_eq!(c.domain_block_info(domain, "vda").await.unwrap().capacity, 1 << 20);
+    c.domain_block_resize(domain, "vda", 2 << 20, DomainBlockResizeFlags::BYTES)
+        .await
+        .unwrap();
+    assert_eq!(c.domain_block_info(domain, "vda").await.unwrap().capacity, 2 << 20);
+    assert!(c.domain_disk_errors(domain).await.unwrap().is_empty());
+    let medium = "<disk type='file' device='cdrom'><source file='/var/lib/libvirt/images/disk'/>\
+        <target dev='sda' bus='sata'/><readonly/></disk>";
+    let live = DomainDeviceModifyFlags::LIVE;
+    let changed = c.domain_update_device(domain, medium, live).await;
+    assert!(
+        changed.is_ok() || changed.as_ref().unwrap_err().code().is_some(),
+        "{changed:?}"
+    );
+    let gone = "<disk type='file' device='disk'><source file='/nosuch'/><target dev='vdz' bus='virtio'/></disk>";
+    let missing = c.domain_detach_device(domain, gone, live).await.unwrap_err();
+    assert!(missing.to_string().contains("vdz"), "{missing}");
+    // A channel can be opened when nobody in the guest has it; the daemon's own cannot.
+    let channel = c
+        .domain_open_channel(domain, Some("nosuch"), DomainChannelFlags::empty())
+        .await;
+    assert!(channel.is_err());
+}
+
 async fn an_agent_that_is_not_there_is_told(c: &Connection, domain: &DomainRef) {
     let timeout = AgentTimeout::new(Duration::from_secs(1));
     let error = soon(c.domain_agent_command(domain, r#"{"execute":"guest-ping"}"#, timeout))
@@ -101,6 +176,15 @@ async fn an_agent_that_is_not_there_is_told(c: &Connection, domain: &DomainRef) 
         .unwrap_err();
     assert!(error.is_agent_unavailable() && error.is_retryable(), "{error}");
     c.domain_agent_set_timeout(domain, timeout).await.unwrap();
+    let refused = [
+        soon(c.domain_ssh_keys(domain, "root")).await.unwrap_err(),
+        soon(c.domain_set_ssh_keys(domain, "root", &["ssh-ed25519 AAAA"], Default::default()))
+            .await
+            .unwrap_err(),
+    ];
+    for error in refused {
+        assert!(error.is_agent_unavailable(), "{error}");
+    }
 }
 
 async fn the_end_of_a_domain_is_told(c: &Connection, domain: &DomainRef) {
@@ -118,7 +202,7 @@ async fn the_end_of_a_domain_is_told(c: &Connection, domain: &DomainRef) {
     assert!(gone.is_not_found(), "{gone}");
 }
 
-/// terraform#710, #731: a wedged QEMU blocks its own calls and no others; the connection outlives it.
+/// Row 28: terraform#710, #731: a wedged QEMU blocks its own calls and no others; the connection outlives it.
 async fn calls_stuck_in_a_wedged_domain_leave_the_connection_alive(daemon: &Libvirtd, domain: &DomainRef) {
     let options = Options::new().keepalive(Duration::from_millis(200), 3);
     let c = soon(Connection::open_with(&daemon.uri("qemu", "/system"), options))

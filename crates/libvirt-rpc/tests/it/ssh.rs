@@ -34,7 +34,7 @@ async fn both(test: &str, more: &str) -> Option<(Libvirtd, Sshd)> {
     Some((daemon, sshd))
 }
 
-/// terraform#944, #922, #876.
+/// Row 23: terraform#944, #922, #876.
 #[tokio::test]
 async fn row_23_a_host_key_that_is_not_trusted_is_named_with_file_and_remedy() {
     let Some((daemon, sshd)) = both("ssh-keys", FORWARDS).await else {
@@ -162,7 +162,7 @@ impl Drop for Agent {
     }
 }
 
-/// terraform#864, #1147.
+/// Row 26: terraform#864, #1147.
 #[tokio::test]
 async fn row_26_a_key_may_be_in_the_agent_only_or_be_encrypted() {
     let Some((daemon, sshd)) = both("ssh-agent", FORWARDS).await else {
@@ -244,7 +244,7 @@ async fn row_26_a_key_may_be_in_the_agent_only_or_be_encrypted() {
     }
 }
 
-/// terraform#1005, #939, #1004, #1121.
+/// Row 25: terraform#1005, #939, #1004, #1121.
 #[tokio::test]
 async fn row_25_every_way_is_tried_and_the_error_says_what_each_said() {
     let Some((daemon, sshd)) = both("ssh-ways", FORWARDS).await else {

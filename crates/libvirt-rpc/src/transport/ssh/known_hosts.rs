@@ -96,10 +96,6 @@ impl KnownHost {
             return Ok(());
         }
         if self.verify == Verify::Not {
-            tracing::warn!(
-                host = self.host,
-                "insecure: the key of the host is not checked, as its URI wants it"
-            );
             return Ok(());
         }
         if let Some(entry) = of(Sort::Key).next() {

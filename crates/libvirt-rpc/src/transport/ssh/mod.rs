@@ -80,15 +80,20 @@ enum Verify {
 
 impl Verify {
     fn of(uri: &Uri) -> Result<Self, Error> {
-        if uri.switch("no_verify")? {
-            return Ok(Self::Not);
+        let named = match uri.parameter("known_hosts_verify").unwrap_or("normal") {
+            "normal" => Self::Strictly,
+            "auto" => Self::Learning,
+            "ignore" => Self::Not,
+            other => return Err(bad("known_hosts_verify", other, "normal, auto or ignore is expected")),
+        };
+        let verify = if uri.switch("no_verify")? { Self::Not } else { named };
+        if verify == Self::Not {
+            tracing::warn!(
+                host = uri.host(),
+                "insecure: the key of a host is not verified (no_verify=1 or known_hosts_verify=ignore)"
+            );
         }
-        match uri.parameter("known_hosts_verify").unwrap_or("normal") {
-            "normal" => Ok(Self::Strictly),
-            "auto" => Ok(Self::Learning),
-            "ignore" => Ok(Self::Not),
-            other => Err(bad("known_hosts_verify", other, "normal, auto or ignore is expected")),
-        }
+        Ok(verify)
     }
 }
 
