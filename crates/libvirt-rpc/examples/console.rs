@@ -5,7 +5,11 @@
 
 #![allow(clippy::print_stderr, reason = "it is a command")]
 
-use std::{error::Error, io, io::IsTerminal as _};
+use std::{
+    error::Error,
+    io::{self, IsTerminal as _},
+    process::ExitCode,
+};
 
 use libvirt_rpc::{Connection, stream::Stream, wire::constant::domain::DomainConsoleFlags};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -14,7 +18,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, spli
 /// ^].
 const ESCAPE: u8 = 0x1d;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let (Some(uri), Some(name)) = (args.next(), args.next()) else {
         return Err("usage: console URI DOMAIN".into());

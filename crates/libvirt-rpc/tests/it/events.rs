@@ -28,18 +28,21 @@ async fn each_subscriber_gets_its_events_in_order() {
         far.domain_destroy(&running, Default::default()).await.unwrap();
     }
     let mut seen = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..8 {
         let event = soon(all.next()).await.unwrap();
         seen.push((event.msg.dom.name.to_string(), DomainEventType(event.msg.event)));
     }
     let life = |name: &str| {
         [
-            (name.to_owned(), DomainEventType::STARTED),
-            (name.to_owned(), DomainEventType::STOPPED),
+            DomainEventType::RESUMED,
+            DomainEventType::STARTED,
+            DomainEventType::SHUTDOWN,
+            DomainEventType::STOPPED,
         ]
+        .map(|event| (name.to_owned(), event))
     };
     assert_eq!(seen, [life("one"), life("two")].concat());
-    for _ in 0..2 {
+    for _ in 0..4 {
         assert_eq!(soon(only.next()).await.unwrap().msg.dom.name, "two");
     }
     assert!(only.try_next().is_none());

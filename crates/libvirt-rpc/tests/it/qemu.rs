@@ -10,6 +10,7 @@ use libvirt_rpc::{
     Connection, Options,
     api::AgentTimeout,
     event::domain::Lifecycle,
+    fake::Daemon,
     stream::Stream,
     wire::{
         constant::domain::{
@@ -27,7 +28,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::{
     libvirtd::{Libvirtd, is_installed},
-    support::soon,
+    support::{in_time, soon},
 };
 
 const GUEST: &str = "<domain type='qemu'><name>vm</name><memory unit='MiB'>64</memory>\
@@ -74,6 +75,19 @@ async fn what_only_qemu_has_works() {
     an_agent_that_is_not_there_is_told(&c, &domain).await;
     calls_stuck_in_a_wedged_domain_leave_the_connection_alive(&daemon, &domain).await;
     the_end_of_a_domain_is_told(&c, &domain).await;
+    let patient = c.with_deadline(Duration::from_secs(120));
+    let real = events_of_a_life(&patient, || daemon.signal("qemu-system-x86_64", "KILL")).await;
+    let memory = Daemon::new();
+    let c = memory.connect().await.unwrap();
+    let crash = || {
+        memory.crash("life");
+        std::future::ready(())
+    };
+    assert_eq!(
+        events_of_a_life(&c, crash).await,
+        real,
+        "the daemon in memory tells the same"
+    );
 }
 
 async fn descriptors_travel_both_ways(c: &Connection, domain: &DomainRef) {
@@ -119,7 +133,7 @@ async fn a_console_is_talked_to(c: &Connection, domain: &DomainRef) {
     let mut seen = Vec::new();
     let mut read_until = async |console: &mut Stream, wanted: &str| {
         while !String::from_utf8_lossy(&seen).contains(wanted) {
-            let got = soon(console.read_buf(&mut seen)).await.unwrap();
+            let got = in_time(console.read_buf(&mut seen)).await.unwrap();
             assert!(got > 0, "the console ends");
         }
         seen.clear();
@@ -200,6 +214,30 @@ async fn the_end_of_a_domain_is_told(c: &Connection, domain: &DomainRef) {
         .await
         .unwrap_err();
     assert!(gone.is_not_found(), "{gone}");
+}
+
+/// Types and details of what is told when a domain starts, is paused and resumed, stopped, held at its start, and dies.
+async fn events_of_a_life<F: Future<Output = ()>>(c: &Connection, kill: impl FnOnce() -> F) -> Vec<(i32, i32)> {
+    let mut told = c.subscribe::<Lifecycle>(None).await.unwrap();
+    let xml = "<domain type='qemu'><name>life</name><memory unit='MiB'>64</memory>\
+        <os><type arch='x86_64'>hvm</type></os></domain>";
+    let domain = c.domain_define(xml, Default::default()).await.unwrap();
+    let running = c.domain_create(&domain, DomainCreateFlags::empty()).await.unwrap();
+    c.domain_suspend(&running).await.unwrap();
+    c.domain_resume(&running).await.unwrap();
+    c.domain_destroy(&running, Default::default()).await.unwrap();
+    c.domain_create(&domain, DomainCreateFlags::START_PAUSED).await.unwrap();
+    kill().await;
+    let mut seen = Vec::new();
+    let is_end = |(event, _): &(i32, i32)| *event == DomainEventType::STOPPED.0;
+    while seen.iter().filter(|event| is_end(event)).count() < 2 {
+        let event = in_time(told.next()).await.unwrap().msg;
+        seen.push((event.event, event.detail));
+    }
+    let status = c.domain_state(&domain).await.unwrap();
+    seen.push((status.state.0, status.reason));
+    c.domain_undefine(&domain, Default::default()).await.unwrap();
+    seen
 }
 
 /// Row 28: terraform#710, #731: a wedged QEMU blocks its own calls and no others; the connection outlives it.

@@ -13,6 +13,7 @@ use super::{
     host, identity,
     known_hosts::KnownHost,
     remote::{Remote, in_shell},
+    tether::{Tether, tether},
 };
 use crate::{
     Connection, Error, Kind,
@@ -56,7 +57,13 @@ fn at_host(error: Error, host: &str) -> Error {
     }
 }
 
-type Session = Arc<Handle<Client>>;
+/// A session that ends with the last of its channels.
+struct Open {
+    handle: Handle<Client>,
+    _tether: Tether,
+}
+
+type Session = Arc<Open>;
 
 /// Opens a connection to the daemon of `uri`.
 pub(crate) async fn open(uri: &Uri, options: &Options) -> Result<Connection, Error> {
@@ -104,14 +111,8 @@ fn own_name() -> Result<String, uri::Error> {
     })
 }
 
-async fn log_in(
-    uri: &Uri,
-    host: &str,
-    known: KnownHost,
-    user: &str,
-    options: &Options,
-) -> Result<Handle<Client>, Error> {
-    let socket = tcp::dial(uri, PORT).await?;
+async fn log_in(uri: &Uri, host: &str, known: KnownHost, user: &str, options: &Options) -> Result<Open, Error> {
+    let (socket, tether) = tether(tcp::dial(uri, PORT).await?);
     let preferred = Preferred {
         key: Cow::Owned(known.preferred(&Preferred::DEFAULT.key)),
         ..Preferred::DEFAULT
@@ -124,7 +125,10 @@ async fn log_in(
     let opened = client::connect_stream(Arc::new(config), socket, Client { known }).await;
     let mut session = opened.map_err(|error| at_host(error, host))?;
     identity::log_in(&mut session, user, uri, options).await?;
-    Ok(session)
+    Ok(Open {
+        handle: session,
+        _tether: tether,
+    })
 }
 
 /// Why a way to the daemon is none.
@@ -136,7 +140,7 @@ enum Attempt {
 }
 
 async fn exec(session: &Session, command: &str, uri: &Uri, options: &Options) -> Result<Connection, Attempt> {
-    let opened = session.channel_open_session().await;
+    let opened = session.handle.channel_open_session().await;
     let channel = opened.map_err(|error| Attempt::Failed(error.to_string()))?;
     let started = channel.exec(false, command).await;
     started.map_err(|error| Attempt::Failed(error.to_string()))?;
@@ -145,7 +149,7 @@ async fn exec(session: &Session, command: &str, uri: &Uri, options: &Options) ->
 }
 
 async fn forward(session: &Session, socket: &str, uri: &Uri, options: &Options) -> Result<Connection, Attempt> {
-    let opened = session.channel_open_direct_streamlocal(socket).await;
+    let opened = session.handle.channel_open_direct_streamlocal(socket).await;
     // Servers say the same of a socket that is not there and of forwarding that is forbidden.
     let hint = "the socket is not there, or the server has AllowStreamLocalForwarding off";
     let channel = opened.map_err(|error| Attempt::Failed(format!("{error}; {hint}")))?;
