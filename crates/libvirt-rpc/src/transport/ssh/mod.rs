@@ -35,8 +35,6 @@ mod remote;
 #[cfg(feature = "russh")]
 mod session;
 mod system;
-#[cfg(feature = "russh")]
-mod tether;
 
 #[cfg(feature = "russh")]
 pub use self::host_key::{HostKeyError, HostKeyProblem, Place};

@@ -13,7 +13,6 @@ use super::{
     host, identity,
     known_hosts::KnownHost,
     remote::{Remote, in_shell},
-    tether::{Tether, tether},
 };
 use crate::{
     Connection, Error, Kind,
@@ -57,13 +56,8 @@ fn at_host(error: Error, host: &str) -> Error {
     }
 }
 
-/// A session that ends with the last of its channels.
-struct Open {
-    handle: Handle<Client>,
-    _tether: Tether,
-}
-
-type Session = Arc<Open>;
+/// Ends with the last of its channels, which all hold it.
+type Session = Arc<Handle<Client>>;
 
 /// Opens a connection to the daemon of `uri`.
 pub(crate) async fn open(uri: &Uri, options: &Options) -> Result<Connection, Error> {
@@ -111,8 +105,14 @@ fn own_name() -> Result<String, uri::Error> {
     })
 }
 
-async fn log_in(uri: &Uri, host: &str, known: KnownHost, user: &str, options: &Options) -> Result<Open, Error> {
-    let (socket, tether) = tether(tcp::dial(uri, PORT).await?);
+async fn log_in(
+    uri: &Uri,
+    host: &str,
+    known: KnownHost,
+    user: &str,
+    options: &Options,
+) -> Result<Handle<Client>, Error> {
+    let socket = tcp::dial(uri, PORT).await?;
     let preferred = Preferred {
         key: Cow::Owned(known.preferred(&Preferred::DEFAULT.key)),
         ..Preferred::DEFAULT
@@ -125,10 +125,7 @@ async fn log_in(uri: &Uri, host: &str, known: KnownHost, user: &str, options: &O
     let opened = client::connect_stream(Arc::new(config), socket, Client { known }).await;
     let mut session = opened.map_err(|error| at_host(error, host))?;
     identity::log_in(&mut session, user, uri, options).await?;
-    Ok(Open {
-        handle: session,
-        _tether: tether,
-    })
+    Ok(session)
 }
 
 /// Why a way to the daemon is none.
@@ -140,7 +137,7 @@ enum Attempt {
 }
 
 async fn exec(session: &Session, command: &str, uri: &Uri, options: &Options) -> Result<Connection, Attempt> {
-    let opened = session.handle.channel_open_session().await;
+    let opened = session.channel_open_session().await;
     let channel = opened.map_err(|error| Attempt::Failed(error.to_string()))?;
     let started = channel.exec(false, command).await;
     started.map_err(|error| Attempt::Failed(error.to_string()))?;
@@ -149,7 +146,7 @@ async fn exec(session: &Session, command: &str, uri: &Uri, options: &Options) ->
 }
 
 async fn forward(session: &Session, socket: &str, uri: &Uri, options: &Options) -> Result<Connection, Attempt> {
-    let opened = session.handle.channel_open_direct_streamlocal(socket).await;
+    let opened = session.channel_open_direct_streamlocal(socket).await;
     // Servers say the same of a socket that is not there and of forwarding that is forbidden.
     let hint = "the socket is not there, or the server has AllowStreamLocalForwarding off";
     let channel = opened.map_err(|error| Attempt::Failed(format!("{error}; {hint}")))?;
