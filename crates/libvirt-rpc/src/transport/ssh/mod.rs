@@ -5,15 +5,15 @@
 //!
 //! # In pure Rust
 //!
-//! - `~/.ssh/config` is **not** read: host, port (22), user (ours) and jumps are what the URI says.
+//! - `~/.ssh/config` is **not** read: host, port (22) and user (ours) are what the URI says, and there are no jumps.
 //! - The host must be known, in `~/.ssh/known_hosts` or `/etc/ssh/ssh_known_hosts` for `+ssh`, in
 //!   `~/.config/libvirt/known_hosts` for the other two, or in the file `known_hosts=` names: by name, pattern or hash,
-//!   as `[host]:port` where the port is not 22. [`HostKeyError`] says what is wrong and what to do.
+//!   as `[host]:port` where the port is not 22. `HostKeyError` says what is wrong and what to do.
 //!   `known_hosts_verify=auto` learns hosts nobody has a key of; `ignore` (or `no_verify=1`) takes any key but a
 //!   revoked one. Certificates of hosts are not supported.
-//! - We are who a key proves: `keyfile=`, else those of the agent ([`Options::ssh_agent`](crate::Options::ssh_agent)),
+//! - We are who a key proves: `keyfile=`, else those of the agent (`Options::ssh_agent`, else `SSH_AUTH_SOCK`),
 //!   else `~/.ssh/id_ed25519`, `id_ecdsa`, `id_rsa`; `sshauth=agent,privkey` orders or restricts them. An encrypted
-//!   key needs [`Options::passphrase`](crate::Options::passphrase). Passwords are refused.
+//!   key needs `Options::passphrase`. Passwords are refused.
 //! - On the host `virt-ssh-helper` is tried, then `nc`, then forwarding to the socket; `proxy=`, `netcat=` and
 //!   `socket=` narrow that. An error says what each of them said.
 //! - All files are read anew for every connection, and all of it is within
