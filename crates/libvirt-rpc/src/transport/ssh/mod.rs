@@ -44,27 +44,16 @@ pub(crate) use self::system::command;
 use crate::uri::{Error, Transport, Uri};
 
 /// Who speaks ssh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ssh {
     /// The `ssh` of the machine, with all it has been configured to do: `~/.ssh/config`, jump hosts, the agent.
+    #[cfg_attr(not(feature = "russh"), default)]
     System,
     /// This library itself. It needs nothing on the machine, and does not read `~/.ssh/config`.
     #[cfg(feature = "russh")]
+    #[cfg_attr(feature = "russh", default)]
     Builtin,
-}
-
-#[cfg_attr(
-    feature = "russh",
-    allow(clippy::derivable_impls, reason = "the default depends on the features")
-)]
-impl Default for Ssh {
-    fn default() -> Self {
-        #[cfg(feature = "russh")]
-        return Self::Builtin;
-        #[cfg(not(feature = "russh"))]
-        Self::System
-    }
 }
 
 /// How a key that is not known is treated.
