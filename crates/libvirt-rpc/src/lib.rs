@@ -43,6 +43,9 @@
 //! - **Peers are not trusted.** Lengths are checked before memory is taken, and a peer that speaks something else (an
 //!   ssh banner, an HTTP server) is quoted in the error.
 //!
+//! - **Old daemons are asked the old way**, where there is one: lists are made of look-ups, definitions and starts go
+//!   without flags, undefining goes without the flags that came later ([`api`] says where).
+//!
 //! It does not reconnect, keep pools of connections or read and write libvirt's XML: that is policy, and yours.
 //!
 //! # Ways to a daemon

@@ -182,7 +182,18 @@ impl World {
         let dom = domain.to_ref();
         let goes_on = saved.is_some();
         domain.guest = saved.unwrap_or_default();
-        event::lifecycle(self, &dom, DomainEventType::STARTED, detail.0);
+        // In the order of real daemons: the CPUs run before the start is over.
+        let started = (DomainEventType::STARTED, detail.0);
+        let resumed = (DomainEventType::RESUMED, DomainEventResumedDetailType::UNPAUSED.0);
+        let held = (DomainEventType::SUSPENDED, DomainEventSuspendedDetailType::PAUSED.0);
+        let told = match (paused, goes_on) {
+            (true, _) => [started, held],
+            (false, true) => [started, resumed],
+            (false, false) => [resumed, started],
+        };
+        for (what, detail) in told {
+            event::lifecycle(self, &dom, what, detail);
+        }
         match (goes_on, paused) {
             (true, _) => guest::go_on(self, uuid),
             (false, true) => {}
@@ -232,14 +243,19 @@ impl World {
         domain.stop(reason);
         let detail = match reason {
             DomainShutoffReason::DESTROYED => DomainEventStoppedDetailType::DESTROYED,
-            DomainShutoffReason::CRASHED => DomainEventStoppedDetailType::CRASHED,
+            // What a QEMU that dies without a word is told as.
+            DomainShutoffReason::CRASHED => DomainEventStoppedDetailType::FAILED,
             DomainShutoffReason::SAVED => DomainEventStoppedDetailType::SAVED,
-            DomainShutoffReason::FAILED => DomainEventStoppedDetailType::FAILED,
             _ => DomainEventStoppedDetailType::SHUTDOWN,
         };
-        if reason == DomainShutoffReason::SHUTDOWN {
-            let guest = DomainEventShutdownDetailType::GUEST.0;
-            event::lifecycle(self, &was, DomainEventType::SHUTDOWN, guest);
+        // QEMU says that it shuts down, and who wanted it to, before it ends.
+        let asked = match reason {
+            DomainShutoffReason::SHUTDOWN => Some(DomainEventShutdownDetailType::GUEST),
+            DomainShutoffReason::DESTROYED => Some(DomainEventShutdownDetailType::HOST),
+            _ => None,
+        };
+        if let Some(asked) = asked {
+            event::lifecycle(self, &was, DomainEventType::SHUTDOWN, asked.0);
         }
         event::lifecycle(self, &was, DomainEventType::STOPPED, detail.0);
         self.end_consoles(was.uuid);

@@ -1,7 +1,9 @@
 //! A libvirtd in memory that speaks the real protocol, for tests of what is built on this library.
 //!
-//! It has domains, a guest in each of them, storage pools with volumes that hold bytes, networks and events, and it
-//! can be made to fail in the ways real daemons do.
+//! It has domains with snapshots and saved memory, a guest in each of them, storage pools with volumes that hold bytes
+//! and may be full, networks that give out addresses, secrets, devices and events, and it can be made to fail in the
+//! ways real daemons do. What it answers and tells, and in which order, is what libvirtd and QEMU were seen to; tests
+//! ask both the same.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -14,6 +16,28 @@
 //! let domain = connection.domain_define(xml, DomainDefineFlags::empty()).await?;
 //! let domain = connection.domain_create(&domain, DomainCreateFlags::empty()).await?;
 //! assert_eq!(connection.domain_state(&domain).await?.state, DomainState::RUNNING);
+//! # Ok(()) }
+//! ```
+//!
+//! A [`Guest`] says how long guests boot, what their programs do to their [`Files`], whether they listen. Files are on the
+//! volume that is the domain's first disk: a new overlay is a clean guest, one that is kept remembers. Time is tokio's,
+//! so that a test may pause it. A [`Snapshot`] is the whole host as something serde can write, for a host that is to
+//! outlive the process it is in.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use libvirt_rpc::fake::{Daemon, ExecResult, Guest};
+//!
+//! let daemon = Daemon::new();
+//! daemon.set_guest(Guest::new().program("/bin/sh", |exec, files| {
+//!     files.write("/etc/joined", exec.args.join(" "));
+//!     ExecResult::default()
+//! }));
+//! let kept = serde_json::to_string(&daemon.snapshot())?;
+//!
+//! let later = Daemon::new();
+//! later.restore(&serde_json::from_str(&kept)?)?;
 //! # Ok(()) }
 //! ```
 
@@ -35,6 +59,7 @@ mod guest;
 mod hardware;
 mod host;
 mod lease;
+mod list;
 mod metadata;
 mod moment;
 mod network;

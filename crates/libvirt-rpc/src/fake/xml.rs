@@ -64,7 +64,10 @@ impl<'a> Description<'a> {
             Some("M" | "MiB") => 1 << 20,
             Some("GB") => 1_000_000_000,
             Some("G" | "GiB") => 1 << 30,
+            Some("TB") => 1_000_000_000_000,
             Some("T" | "TiB") => 1 << 40,
+            Some("P" | "PiB") => 1 << 50,
+            Some("E" | "EiB") => 1 << 60,
             Some(_) => return None,
         };
         number.checked_mul(unit)

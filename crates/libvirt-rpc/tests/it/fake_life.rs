@@ -13,7 +13,10 @@ use libvirt_rpc::{
         },
         error::ErrorNumber,
     },
-    wire::remote::record::DomainRef,
+    wire::remote::{
+        domain::{DomainUndefineFlags, DomainUndefineFlagsArgs},
+        record::DomainRef,
+    },
 };
 
 use crate::support::{define, soon};
@@ -93,7 +96,11 @@ async fn an_old_daemon_refuses_the_flags_it_does_not_know() {
     assert_eq!(c.library_version().await.unwrap(), 5_000_000);
     let domain = define(&c, "web").await;
     let flags = Undefine::NVRAM | Undefine::CHECKPOINTS_METADATA | Undefine::TPM;
-    let refused = c.domain_undefine(&domain, flags).await.unwrap_err();
+    let args = DomainUndefineFlagsArgs {
+        dom: domain.clone(),
+        flags: flags.bits(),
+    };
+    let refused = c.call::<DomainUndefineFlags>(&args).await.unwrap_err();
     assert_eq!(refused.code(), Some(ErrorNumber::ERR_INVALID_ARG));
     assert!(refused.to_string().contains("unsupported flags (0x30)"), "{refused}");
     c.domain_undefine(&domain, Undefine::NVRAM).await.unwrap();

@@ -13,7 +13,15 @@ use crate::support::soon;
 /// A running daemon; it ends with this value.
 pub(crate) struct Libvirtd {
     dir: PathBuf,
+    setup: Setup,
     child: Child,
+}
+
+/// How it is started.
+struct Setup {
+    listens: bool,
+    sasl: PathBuf,
+    before: String,
 }
 
 /// Everything the daemon writes goes below `$dir`; what it knows of the machine's own libvirt is hidden.
@@ -30,6 +38,32 @@ eval "$before"
 libvirtd $flags &
 wait
 "#;
+
+impl Setup {
+    fn spawn(&self, dir: &Path) -> Child {
+        let network = if self.listens { "--uts" } else { "--net" };
+        Command::new("unshare")
+            .args([
+                "--mount",
+                network,
+                "--pid",
+                "--fork",
+                "--kill-child=KILL",
+                "--mount-proc",
+            ])
+            .args(["bash", "-euc", START])
+            .env("flags", if self.listens { "--listen" } else { "" })
+            .env("SASL_CONF_PATH", &self.sasl)
+            .env("before", &self.before)
+            .env("dir", dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(dir.join("stderr")).unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    }
+}
 
 impl Libvirtd {
     /// Starts one, or says loudly why not. In CI a missing package is a failure.
@@ -91,28 +125,13 @@ impl Libvirtd {
         .unwrap();
         let qemu = "stdio_handler = \"file\"\nsecurity_driver = \"none\"\nuser = \"root\"\ngroup = \"root\"\n";
         std::fs::write(dir.join("etc/qemu.conf"), qemu).unwrap();
-        let network = if listens { "--uts" } else { "--net" };
-        let child = Command::new("unshare")
-            .args([
-                "--mount",
-                network,
-                "--pid",
-                "--fork",
-                "--kill-child=KILL",
-                "--mount-proc",
-            ])
-            .args(["bash", "-euc", START])
-            .env("flags", if listens { "--listen" } else { "" })
-            .env("SASL_CONF_PATH", sasl)
-            .env("before", before)
-            .env("dir", &dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(dir.join("stderr")).unwrap())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let daemon = Self { dir, child };
+        let setup = Setup {
+            listens,
+            sasl: sasl.to_owned(),
+            before: before.to_owned(),
+        };
+        let child = setup.spawn(&dir);
+        let daemon = Self { dir, setup, child };
         soon(daemon.ready()).await;
         Some(daemon)
     }
@@ -163,6 +182,14 @@ impl Libvirtd {
     /// Kills it as if by loss of power.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.unwrap();
+    }
+}
+
+impl Libvirtd {
+    /// Starts it again after it was killed.
+    pub(crate) async fn restart(&mut self) {
+        self.child = self.setup.spawn(&self.dir);
+        soon(self.ready()).await;
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod auth;
 mod calls;
+mod coverage;
 mod elsewhere;
 mod events;
 mod fake_guest;
@@ -19,8 +20,13 @@ mod fake_life;
 mod fake_storage;
 mod junk;
 mod libvirtd;
+mod old;
 mod qemu;
 mod real;
+mod real_domain;
+mod real_host;
+mod real_storage;
+mod rows;
 #[cfg(feature = "sasl")]
 mod sasl;
 #[cfg(feature = "russh")]

@@ -3,6 +3,7 @@
 use std::{
     fs,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use libvirt_rpc::{
@@ -34,7 +35,7 @@ async fn both(test: &str, more: &str) -> Option<(Libvirtd, Sshd)> {
     Some((daemon, sshd))
 }
 
-/// terraform#944, #922, #876.
+/// Row 23: terraform#944, #922, #876.
 #[tokio::test]
 async fn row_23_a_host_key_that_is_not_trusted_is_named_with_file_and_remedy() {
     let Some((daemon, sshd)) = both("ssh-keys", FORWARDS).await else {
@@ -162,7 +163,7 @@ impl Drop for Agent {
     }
 }
 
-/// terraform#864, #1147.
+/// Row 26: terraform#864, #1147.
 #[tokio::test]
 async fn row_26_a_key_may_be_in_the_agent_only_or_be_encrypted() {
     let Some((daemon, sshd)) = both("ssh-agent", FORWARDS).await else {
@@ -244,7 +245,7 @@ async fn row_26_a_key_may_be_in_the_agent_only_or_be_encrypted() {
     }
 }
 
-/// terraform#1005, #939, #1004, #1121.
+/// Row 25: terraform#1005, #939, #1004, #1121.
 #[tokio::test]
 async fn row_25_every_way_is_tried_and_the_error_says_what_each_said() {
     let Some((daemon, sshd)) = both("ssh-ways", FORWARDS).await else {
@@ -316,7 +317,7 @@ async fn a_session_that_is_killed_ends_the_connection() {
     for more in ["", "&netcat=nosuchnetcat"] {
         let c = open(&format!("{uri}{more}")).await.unwrap();
         assert_eq!(c.hypervisor_type().await.unwrap(), "TEST");
-        sshd.kill_sessions();
+        sshd.signal_sessions("-KILL");
         let reason = soon(c.closed()).await;
         assert!(matches!(reason, Reason::Eof | Reason::Io(_)), "{reason}");
         assert_eq!(c.hypervisor_type().await.unwrap_err().kind(), Kind::Disconnected);
@@ -324,10 +325,46 @@ async fn a_session_that_is_killed_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_dropped_leaves_no_session_behind_even_when_nothing_moves() {
+    let Some((daemon, sshd)) = both("ssh-dropped", FORWARDS).await else {
+        return;
+    };
+    let uri = sshd
+        .uri(&daemon, "client", &sshd.knows("host"))
+        .replace("test+", "qemu+")
+        .replace("/default", "/system");
+    let gone = || async {
+        while sshd.clients() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let c = open(&uri).await.unwrap();
+    assert_eq!(sshd.clients(), 1);
+    drop(c);
+    soon(gone()).await;
+
+    let c = open(&uri).await.unwrap();
+    let xml = "<pool type='dir'><name>p</name><target><path>/var/lib/libvirt/images</path></target></pool>";
+    let pool = c.storage_pool_create_xml(xml, Default::default()).await.unwrap();
+    let xml = "<volume><name>v</name><capacity unit='GiB'>1</capacity><allocation>0</allocation></volume>";
+    let volume = c.volume_create(&pool, xml, Default::default()).await.unwrap();
+    let mut upload = c.volume_open_upload(&volume, 0, 0, Default::default()).await.unwrap();
+    sshd.signal_sessions("-STOP");
+    let block = bytes::Bytes::from(vec![1; 1 << 20]);
+    // Until all that can hold bytes is full.
+    while tokio::time::timeout(Duration::from_secs(1), upload.send(block.clone()))
+        .await
+        .is_ok()
+    {}
+    drop((upload, c));
+    soon(gone()).await;
+}
+
+#[tokio::test]
 async fn a_server_that_says_nothing_is_given_up_in_time() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let options = Options::new().connect_timeout(std::time::Duration::from_millis(200));
+    let options = Options::new().connect_timeout(Duration::from_millis(200));
     let uri = format!("qemu+ssh://root@127.0.0.1:{port}/system?known_hosts=/nonexistent");
     let error = soon(Connection::open_with(&uri, options)).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Deadline, "{error}");

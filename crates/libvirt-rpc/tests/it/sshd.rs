@@ -151,17 +151,26 @@ impl Sshd {
         )
     }
 
-    /// Kills whatever serves a connection.
+    /// Signals whatever serves a connection.
     #[cfg(feature = "russh")]
-    pub(crate) fn kill_sessions(&self) {
+    pub(crate) fn signal_sessions(&self, signal: &str) {
         let id = self.child.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
         assert!(!children.trim().is_empty(), "nobody is connected");
         let killed = Command::new("kill")
-            .arg("-KILL")
+            .arg(signal)
             .args(children.split_whitespace())
             .status();
         assert!(killed.unwrap().success());
+    }
+
+    /// How many clients on this machine are connected, by the kernel's table: to our port, established.
+    #[cfg(feature = "russh")]
+    pub(crate) fn clients(&self) -> usize {
+        let table = fs::read_to_string("/proc/net/tcp").unwrap();
+        let to = format!("0100007F:{:04X}", self.port);
+        let fields = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        fields.filter(|fields| fields[2] == to && fields[3] == "01").count()
     }
 }
 

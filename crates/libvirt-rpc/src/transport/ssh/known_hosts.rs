@@ -96,10 +96,6 @@ impl KnownHost {
             return Ok(());
         }
         if self.verify == Verify::Not {
-            tracing::warn!(
-                host = self.host,
-                "insecure: the key of the host is not checked, as its URI wants it"
-            );
             return Ok(());
         }
         if let Some(entry) = of(Sort::Key).next() {
@@ -277,4 +273,59 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern
         .get(at..)
         .is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_sshd_says_they_mean() {
+        for (patterns, host) in [
+            ("host", "host"),
+            ("other,host", "host"),
+            ("*", "anything"),
+            ("*.example.org", "a.b.example.org"),
+            ("h?st", "host"),
+            ("HOST", "host"),
+            ("[host]:*", "[host]:2222"),
+            ("*,!other", "host"),
+            ("a*b*c", "aXbXbXc"),
+        ] {
+            assert!(matches(patterns, host), "{patterns} is {host}");
+        }
+        for (patterns, host) in [
+            ("host", "host2"),
+            ("", "host"),
+            ("*,!host", "host"),
+            ("!host,*", "host"),
+            ("!other", "host"),
+            ("*.example.org", "example.org"),
+            ("h?st", "hst"),
+            ("host", "[host]:2222"),
+            ("a*b*c", "aXbX"),
+            ("|1|no-base64!|x", "host"),
+            ("|1|", "host"),
+        ] {
+            assert!(!matches(patterns, host), "{patterns} is not {host}");
+        }
+    }
+
+    #[test]
+    fn lines_that_are_none_are_left_out() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ";
+        let text = format!(
+            "# {key}\nhost\nhost ssh-ed25519 AAAA\n@strange host {key}\n  @revoked  host {key} comment\nhost {key}\n"
+        );
+        let found = parse(Path::new("f"), &text, "host");
+        let found: Vec<_> = found.iter().map(|entry| (entry.place.line, entry.sort)).collect();
+        assert_eq!(found, [(5, Sort::Revoked), (6, Sort::Key)]);
+    }
+
+    #[test]
+    fn the_port_is_part_of_the_name_unless_it_is_the_usual_one() {
+        assert_eq!(pattern("Host", 22), "host");
+        assert_eq!(pattern("host", 2222), "[host]:2222");
+        assert_eq!(pattern("::1", 2222), "[::1]:2222");
+    }
 }

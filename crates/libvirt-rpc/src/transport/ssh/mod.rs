@@ -5,15 +5,15 @@
 //!
 //! # In pure Rust
 //!
-//! - `~/.ssh/config` is **not** read: host, port (22), user (ours) and jumps are what the URI says.
+//! - `~/.ssh/config` is **not** read: host, port (22) and user (ours) are what the URI says, and there are no jumps.
 //! - The host must be known, in `~/.ssh/known_hosts` or `/etc/ssh/ssh_known_hosts` for `+ssh`, in
 //!   `~/.config/libvirt/known_hosts` for the other two, or in the file `known_hosts=` names: by name, pattern or hash,
-//!   as `[host]:port` where the port is not 22. [`HostKeyError`] says what is wrong and what to do.
+//!   as `[host]:port` where the port is not 22. `HostKeyError` says what is wrong and what to do.
 //!   `known_hosts_verify=auto` learns hosts nobody has a key of; `ignore` (or `no_verify=1`) takes any key but a
 //!   revoked one. Certificates of hosts are not supported.
-//! - We are who a key proves: `keyfile=`, else those of the agent ([`Options::ssh_agent`](crate::Options::ssh_agent)),
+//! - We are who a key proves: `keyfile=`, else those of the agent (`Options::ssh_agent`, else `SSH_AUTH_SOCK`),
 //!   else `~/.ssh/id_ed25519`, `id_ecdsa`, `id_rsa`; `sshauth=agent,privkey` orders or restricts them. An encrypted
-//!   key needs [`Options::passphrase`](crate::Options::passphrase). Passwords are refused.
+//!   key needs `Options::passphrase`. Passwords are refused.
 //! - On the host `virt-ssh-helper` is tried, then `nc`, then forwarding to the socket; `proxy=`, `netcat=` and
 //!   `socket=` narrow that. An error says what each of them said.
 //! - All files are read anew for every connection, and all of it is within
@@ -44,27 +44,16 @@ pub(crate) use self::system::command;
 use crate::uri::{Error, Transport, Uri};
 
 /// Who speaks ssh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ssh {
     /// The `ssh` of the machine, with all it has been configured to do: `~/.ssh/config`, jump hosts, the agent.
+    #[cfg_attr(not(feature = "russh"), default)]
     System,
     /// This library itself. It needs nothing on the machine, and does not read `~/.ssh/config`.
     #[cfg(feature = "russh")]
+    #[cfg_attr(feature = "russh", default)]
     Builtin,
-}
-
-#[cfg_attr(
-    feature = "russh",
-    allow(clippy::derivable_impls, reason = "the default depends on the features")
-)]
-impl Default for Ssh {
-    fn default() -> Self {
-        #[cfg(feature = "russh")]
-        return Self::Builtin;
-        #[cfg(not(feature = "russh"))]
-        Self::System
-    }
 }
 
 /// How a key that is not known is treated.
@@ -80,15 +69,20 @@ enum Verify {
 
 impl Verify {
     fn of(uri: &Uri) -> Result<Self, Error> {
-        if uri.switch("no_verify")? {
-            return Ok(Self::Not);
+        let named = match uri.parameter("known_hosts_verify").unwrap_or("normal") {
+            "normal" => Self::Strictly,
+            "auto" => Self::Learning,
+            "ignore" => Self::Not,
+            other => return Err(bad("known_hosts_verify", other, "normal, auto or ignore is expected")),
+        };
+        let verify = if uri.switch("no_verify")? { Self::Not } else { named };
+        if verify == Self::Not {
+            tracing::warn!(
+                host = uri.host(),
+                "insecure: the key of a host is not verified (no_verify=1 or known_hosts_verify=ignore)"
+            );
         }
-        match uri.parameter("known_hosts_verify").unwrap_or("normal") {
-            "normal" => Ok(Self::Strictly),
-            "auto" => Ok(Self::Learning),
-            "ignore" => Ok(Self::Not),
-            other => Err(bad("known_hosts_verify", other, "normal, auto or ignore is expected")),
-        }
+        Ok(verify)
     }
 }
 

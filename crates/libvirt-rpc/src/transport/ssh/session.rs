@@ -56,6 +56,7 @@ fn at_host(error: Error, host: &str) -> Error {
     }
 }
 
+/// Ends with the last of its channels, which all hold it.
 type Session = Arc<Handle<Client>>;
 
 /// Opens a connection to the daemon of `uri`.

@@ -2,7 +2,7 @@
 
 use tokio::process::Command;
 
-use super::{Verify, host, proofs, remote::Remote};
+use super::{Proof, Verify, host, proofs, remote::Remote};
 use crate::uri::{Error, Uri};
 
 /// The command that reaches the daemon of `uri`.
@@ -23,7 +23,8 @@ fn arguments(uri: &Uri, read_only: bool) -> Result<Vec<String>, Error> {
     if let Some(user) = uri.user() {
         add(&["-l", user]);
     }
-    if let Some(key) = uri.parameter("keyfile") {
+    let proofs = proofs(uri)?;
+    if let Some(key) = uri.parameter("keyfile").filter(|_| proofs != [Proof::Agent]) {
         add(&["-i", key]);
     }
     // There is nobody to ask, so nothing may be asked.
@@ -38,8 +39,12 @@ fn arguments(uri: &Uri, read_only: bool) -> Result<Vec<String>, Error> {
     if let Some(file) = uri.parameter("known_hosts") {
         add(&["-o", &format!("UserKnownHostsFile={file}")]);
     }
-    // ssh tries the agent and the keys it has by itself.
-    proofs(uri)?;
+    // ssh tries the agent and the keys it has by itself, unless it is told to leave one of them alone.
+    match proofs.as_slice() {
+        [Proof::Key] => add(&["-o", "IdentityAgent=none"]),
+        [Proof::Agent] => add(&["-o", "IdentityFile=none"]),
+        _ => {}
+    }
     add(&["--", host, &Remote::of(uri, read_only)?.command()]);
     Ok(out)
 }
@@ -64,6 +69,19 @@ mod tests {
             full.starts_with("-p 2222 -l me -i /k -T") && full.contains("StrictHostKeyChecking=no"),
             "{full}"
         );
+    }
+
+    #[test]
+    fn a_way_to_prove_oneself_that_is_not_named_is_not_tried() {
+        let key = line("qemu+ssh://h/system?sshauth=privkey&keyfile=/k");
+        assert!(key.contains("-i /k") && key.contains("IdentityAgent=none"), "{key}");
+        let agent = line("qemu+ssh://h/system?sshauth=agent&keyfile=/k");
+        assert!(
+            !agent.contains("-i /k") && agent.contains("IdentityFile=none"),
+            "{agent}"
+        );
+        let both = line("qemu+ssh://h/system?sshauth=agent,privkey");
+        assert!(!both.contains("Identity"), "{both}");
     }
 
     #[test]
