@@ -26,7 +26,7 @@ pub(super) async fn dial(uri: &Uri, options: Options) -> Result<Connection, Erro
     let connection = match uri.transport() {
         Transport::Unix => {
             let socket = transport::unix::connect(uri, options.read_only).await?;
-            Connection::start(transport::unix::Unix::from(socket), options)
+            Connection::start(socket, options)
         }
         Transport::Tcp => Connection::start(transport::plain(transport::tcp::connect(uri).await?), options),
         #[cfg(feature = "tls")]
