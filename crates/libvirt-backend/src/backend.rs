@@ -22,6 +22,7 @@ use crate::{
     guest::Stuck,
     heal::Healer,
     host::{Host, News},
+    janitor::{self, Leftover},
     limit::within,
     name::DomainName,
     plan::Plan,
@@ -97,6 +98,22 @@ impl Libvirt {
         });
         tasks.spawn(Healer::new(Arc::clone(&inner)).run(stop));
         Self(inner)
+    }
+
+    /// What the janitor would remove from the hosts that can be reached, or would tell of, by host: domains and volumes
+    /// of this provider's that belong to none of the machines that the last [`describe`](Backend::describe) was told of.
+    /// Nothing is removed by asking.
+    ///
+    /// # Errors
+    /// When a host cannot be asked.
+    pub async fn leftovers(&self) -> Result<Vec<(Arc<str>, Leftover)>, Error> {
+        let mut all = Vec::new();
+        for host in self.0.hosts.iter().filter(|host| host.is_known()) {
+            let mut found: Vec<_> = janitor::leftovers(&self.0, host).await?.into_iter().collect();
+            found.sort();
+            all.extend(found.into_iter().map(|leftover| (Arc::clone(host.name()), leftover)));
+        }
+        Ok(all)
     }
 
     /// Ends all connections and tasks; machines stay as they are.

@@ -116,7 +116,11 @@ pub(crate) async fn leftovers(inner: &Inner, host: &Host) -> Result<HashSet<Left
     host.with_inventory(|inventory| {
         for (seen, owner) in inventory.owned(provider) {
             let name = seen.domain.name.to_string_lossy().into_owned();
-            match verdict(known.get(&owner.machine), seen, owner) {
+            let verdict = match verdict(known.get(&owner.machine), seen, owner) {
+                Verdict::Left if !inner.watched.is_newer_than(owner.since) => Verdict::Wanted,
+                verdict => verdict,
+            };
+            match verdict {
                 Verdict::Wanted => {
                     live.extend(remove::volumes_of(&DomainName::new(provider, &owner.machine), owner));
                 }

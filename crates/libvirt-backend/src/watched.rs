@@ -2,7 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::SystemTime,
 };
 
 use providerkit_backend::{Known, MachineId};
@@ -11,17 +15,28 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     known: Mutex<Arc<HashMap<MachineId, Known>>>,
+    /// When that was, in seconds since 1970.
+    at: AtomicU64,
     turns: Mutex<HashMap<MachineId, Arc<AsyncMutex<()>>>>,
 }
 
 impl Watched {
     /// Takes over what the engine knows.
     pub(crate) fn look(&self, known: &[Known]) {
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        self.at.store(now.as_secs(), Ordering::Relaxed);
         let known = known
             .iter()
             .map(|known| (known.machine.id.clone(), known.clone()))
             .collect();
         *lock(&self.known) = Arc::new(known);
+    }
+
+    /// Whether the engine could know of a domain of that time: what was defined since, it was not asked about.
+    pub(crate) fn is_newer_than(&self, since: u64) -> bool {
+        self.at.load(Ordering::Relaxed) > since
     }
 
     /// What the engine knew.

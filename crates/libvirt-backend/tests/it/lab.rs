@@ -110,6 +110,21 @@ impl Host {
         self.virsh(&["define", file.to_str().unwrap()]);
     }
 
+    /// The document of ownership in a domain's metadata.
+    pub(crate) fn metadata(&self, domain: &str) -> String {
+        let xml = self.virsh(&["metadata", domain, "https://bigfleet.dev/libvirt-provider/machine/1"]);
+        let start = xml.find('>').unwrap() + 1;
+        xml[start..xml.rfind("</").unwrap()].to_owned()
+    }
+
+    /// Writes that document anew, as an element without prefix.
+    pub(crate) fn set_metadata(&self, domain: &str, element: &str) {
+        let space = "https://bigfleet.dev/libvirt-provider/machine/1";
+        self.virsh(&[
+            "metadata", domain, space, "--key", "bigfleet", "--set", element, "--live", "--config",
+        ]);
+    }
+
     /// What a script prints in a guest.
     pub(crate) fn run_in_guest(&self, domain: &str, script: &str) -> String {
         let ask = |command: serde_json::Value| -> serde_json::Value {

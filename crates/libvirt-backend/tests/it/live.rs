@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use libvirt_backend::settings::{DrainReset, InstanceType};
+use libvirt_backend::{
+    Leftover,
+    settings::{DrainReset, InstanceType},
+};
 use providerkit_backend::{Backend as _, Bytes, HostRef, Known, MachineId, Operation, OperationId, State, Transition};
 
 use crate::{
@@ -470,6 +473,77 @@ async fn what_a_host_has_is_told_as_it_is() {
     };
     assert_eq!(lost, walk.machine.host);
     backend.stop().await;
+}
+
+/// Field reports F33, F78, F85: what belongs to no machine is found, what is not ours is not even named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leftovers_are_found_and_decoys_are_not() {
+    let Some(host) = Host::start("leftovers_are_found_and_decoys_are_not").await else {
+        return;
+    };
+    let mut settings = settings(&[("rack1", &host)]);
+    settings.guest.idle_when = libvirt_backend::settings::IdleWhen::Running;
+    let mut other = settings.clone();
+    other.provider = "somebody-else".into();
+    let mut neighbour = Walk::new(other).await;
+    neighbour.create().await.unwrap();
+    let mut walk = Walk::new(settings).await;
+    walk.create().await.unwrap();
+    let own = host
+        .domains()
+        .into_iter()
+        .find(|name| name.starts_with("bf-live-"))
+        .unwrap();
+    // The name of another life of the same machine's disk, and names that only look like one.
+    let left = format!("{own}-00000000.qcow2");
+    for name in [&left, &format!("{own}-data.qcow2"), "bf-live-rack1-tiny-001.qcow2"] {
+        host.virsh(&["vol-create-as", "default", name, "1M", "--format", "qcow2"]);
+    }
+
+    let mut machine = walk.machine.clone();
+    let told = async |machine: &providerkit_backend::Machine| {
+        let known = [Known::new(Arc::from(machine.id.as_str()), machine.clone())];
+        walk.backend.describe(&known).await.unwrap();
+        let found = walk.backend.leftovers().await.unwrap();
+        found.into_iter().map(|(_, leftover)| leftover).collect::<Vec<_>>()
+    };
+    let volume = Leftover::Volume("default".into(), left);
+    assert_eq!(
+        told(&machine).await,
+        [volume.clone()],
+        "a machine's own domain and volumes are none"
+    );
+    // As the machine's engine sees it after the Create had failed and was cleaned up: the domain is an attempt's.
+    machine.host = None;
+    machine.state = State::Speculative;
+    let found = told(&machine).await;
+    assert!(
+        found.contains(&Leftover::Domain(machine.id.clone(), own.clone())),
+        "{found:?}"
+    );
+    // A domain that is bound is kept, whatever the state says.
+    walk.machine.cluster = Some(providerkit_backend::ClusterId::new("blue").unwrap());
+    let element = format!(
+        "<machine>{}</machine>",
+        host.metadata(&own)
+            .replace("\"since\"", "\"binding\":{\"cluster\":\"blue\"},\"since\"")
+    );
+    host.set_metadata(&own, &element);
+    let stray = Leftover::Stray(machine.id.clone(), own.clone());
+    loop {
+        if told(&machine).await.contains(&stray) {
+            break;
+        }
+        walk.backend.changed().await;
+    }
+    let known = [Known::new(
+        Arc::from(neighbour.machine.id.as_str()),
+        neighbour.machine.clone(),
+    )];
+    neighbour.backend.describe(&known).await.unwrap();
+    assert_eq!(neighbour.backend.leftovers().await.unwrap(), []);
+    walk.backend.stop().await;
+    neighbour.backend.stop().await;
 }
 
 /// Names that are not there are told with those that are (field report F92).
