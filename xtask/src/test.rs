@@ -5,31 +5,39 @@ mod tools;
 
 use std::{
     env, fs,
+    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 
-use crate::{libvirt::sources, packages, process, workspace};
+use crate::{
+    lab::{self, Image},
+    libvirt::sources,
+    packages, process, workspace,
+};
 use packages::Package;
 use tools::Tool;
 
 pub(crate) use counts::Counts;
 
-/// Debian packages that the tests' real peers come in.
+/// Debian packages that the tests' real peers come in, beside those of the lab and its image.
 const PACKAGES: &[Package] = &[
-    ("libvirtd", "libvirt-daemon-system"),
-    ("qemu-system-x86_64", "qemu-system-x86"),
-    ("qemu-img", "qemu-utils"),
     ("nc", "netcat-openbsd"),
     ("sshd", "openssh-server"),
     ("saslpasswd2", "sasl2-bin"),
     ("xz", "xz-utils"),
+    ("isoinfo", "genisoimage"),
+    ("xorriso", "xorriso"),
+    ("python3", "python3"),
     ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
 ];
 
 /// What goes with them and is no program.
-const WITH_THEM: &[&str] = &["libvirt-daemon-driver-qemu", "libsasl2-modules"];
+const WITH_THEM: &[&str] = &["libsasl2-modules"];
+
+/// Where the live tests of libvirt-backend find the image.
+const IMAGE: &str = "LIBVIRT_PROVIDER_TINY_IMAGE";
 
 /// Whether nothing may be skipped.
 fn everything_must_run() -> bool {
@@ -43,8 +51,15 @@ fn everything_must_run() -> bool {
 pub(crate) fn run() -> Result<()> {
     // Where they cannot be had, the tests that need them say so themselves: loudly on a person's machine, as failures
     // in CI.
-    if let Err(error) = packages::install(PACKAGES, WITH_THEM) {
+    let packages = [PACKAGES, lab::PACKAGES, Image::Tiny.packages()].concat();
+    if let Err(error) = packages::install(&packages, WITH_THEM) {
         eprintln!("*** tests against real peers will be skipped: {error:#}");
+    }
+    // A host takes root, so that nobody else has a use for the image.
+    if rustix::process::geteuid().is_root()
+        && let Err(error) = Image::Tiny.ensure()
+    {
+        eprintln!("*** tests on real hosts will be skipped: {error:#}");
     }
     if let Err(error) = sources::fetch() {
         eprintln!("*** tests on libvirt's own sources will be skipped: {error:#}");
@@ -82,7 +97,8 @@ fn nextest(counts: &mut Counts) -> Result<()> {
     // Beside the workspace, whatever CARGO_TARGET_DIR says: nextest keeps its store there.
     let report = workspace::root().join("target/nextest/default/junit.xml");
     drop(fs::remove_file(&report));
-    let outcome = process::run(&mut process::cargo(["nextest", "run", "--workspace"]));
+    let mut command = process::cargo(["nextest", "run", "--workspace"]);
+    let outcome = process::run(with_image(&mut command));
     // What does not build leaves no report, and has been told by then.
     let read = fs::read_to_string(&report)
         .with_context(|| format!("reading {}", report.display()))
@@ -92,11 +108,19 @@ fn nextest(counts: &mut Counts) -> Result<()> {
 
 fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
     let mut command = process::cargo(["test", "--workspace"]);
-    command.args(arguments);
+    with_image(&mut command).args(arguments);
     if !process::watch(&mut command, |line| counts.read(line))? {
         bail!("tests failed");
     }
     Ok(())
+}
+
+/// The target folder may be elsewhere than tests can know.
+fn with_image(command: &mut Command) -> &mut Command {
+    if env::var_os(IMAGE).is_none() {
+        command.env(IMAGE, Image::Tiny.path());
+    }
+    command
 }
 
 #[derive(Default)]

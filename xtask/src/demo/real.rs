@@ -28,17 +28,20 @@ pub(super) fn run(folder: &Path, log: &Path, hosts: u32, machines: u32) -> Resul
     // Left by a demo that was killed.
     lab.down()?;
     let outcome = on_lab(&lab, &image, folder, log, hosts, machines);
-    if outcome.is_err() {
+    // Who interrupts it knows why.
+    if outcome.is_err() && interrupt::check().is_ok() {
         tail(log);
         keep_logs(&lab, folder);
     }
     let down = lab.down().context("taking the lab down");
     match (outcome, down) {
-        (Ok(()), Ok(ended)) => println!("{ended} hosts are down"),
+        (Ok(()), Ok(ended)) => {
+            println!("{ended} hosts are down");
+            Ok(())
+        }
         (Err(error), Err(also)) => bail!("{error:#}; and then, {also:#}"),
-        (outcome, down) => outcome.and(down.map(drop))?,
+        (Err(error), Ok(_)) | (Ok(()), Err(error)) => Err(error),
     }
-    Ok(())
 }
 
 fn on_lab(lab: &Lab, image: &Path, folder: &Path, log: &Path, hosts: u32, machines: u32) -> Result<()> {

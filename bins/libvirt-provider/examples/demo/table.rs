@@ -13,7 +13,8 @@ use crate::walk::Step;
 
 const CLEAR_TO_END: &str = "\x1b[J";
 const RESET: &str = "\x1b[0m";
-/// Digits of a host's name that tell it from others.
+/// Length of a UUID, and how much of it tells one from others.
+const UUID: usize = 36;
 const HOST: usize = 8;
 
 pub(crate) struct Table {
@@ -133,12 +134,13 @@ fn name(state: MachineState) -> &'static str {
     state.as_str_name().trim_start_matches("MACHINE_STATE_")
 }
 
-/// Where a machine is: the provider's id of it without its scheme, and of a long last part the beginning.
+/// Where a machine is: the provider's id of it without its scheme, and of a UUID at its end the beginning.
 fn host_of(machine: &Machine) -> &str {
     let reference = machine.host.as_ref().map_or("-", |host| &host.r#ref);
     let place = reference.split_once("://").map_or(reference, |(_, place)| place);
-    let end = place.rfind('/').map_or(0, |slash| slash + 1) + HOST;
-    place.get(..end).unwrap_or(place)
+    let last = place.rfind('/').map_or(0, |slash| slash + 1);
+    let is_uuid = place.len() - last == UUID;
+    place.get(..last + HOST).filter(|_| is_uuid).unwrap_or(place)
 }
 
 /// The last digits: ids that are minted together begin alike.
