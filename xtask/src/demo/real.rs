@@ -35,8 +35,8 @@ pub(super) fn run(folder: &Path, log: &Path, hosts: u32, machines: u32) -> Resul
     }
     let down = lab.down().context("taking the lab down");
     match (outcome, down) {
-        (Ok(()), Ok(ended)) => {
-            println!("{ended} hosts are down");
+        (Ok(()), Ok(_)) => {
+            println!("all hosts are down");
             Ok(())
         }
         (Err(error), Err(also)) => bail!("{error:#}; and then, {also:#}"),

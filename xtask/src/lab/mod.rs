@@ -73,8 +73,12 @@ pub(crate) fn run(what: &What) -> Result<()> {
             Ok(())
         }
         What::Down => {
-            let ended = lab.down()?;
-            println!("{ended} hosts are down; {} is gone", lab.folder.display());
+            let hosts = match lab.down()? {
+                0 => "there was no host".to_owned(),
+                1 => "1 host is down".to_owned(),
+                count => format!("{count} hosts are down"),
+            };
+            println!("{hosts}; {} is gone", lab.folder.display());
             Ok(())
         }
         What::Status => status(&lab),
