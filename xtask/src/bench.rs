@@ -3,12 +3,17 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use crate::process;
+use crate::{
+    packages::{self, Package},
+    process,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum What {
     /// The contract engine: durable acks, lists, restart, memory
     Engine(Engine),
+    /// libvirt-rpc beside libvirt's own client, a bare echo and prepared packets: calls, streams, events
+    Rpc(Rpc),
 }
 
 #[derive(Debug, Args)]
@@ -20,6 +25,23 @@ pub(crate) struct Engine {
     #[arg(long, default_value_t = 100_000)]
     large: usize,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct Rpc {
+    /// A short run that shows that everything works; its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// More arguments for the program that measures, after `--`; its own `--help` lists them
+    #[arg(last = true)]
+    more: Vec<String>,
+}
+
+/// A real daemon, and what libvirt's own client is built from.
+const RPC_PACKAGES: &[Package] = &[
+    ("libvirtd", "libvirt-daemon-system"),
+    ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
+    ("cc", "gcc"),
+];
 
 /// Runs a benchmark, which prints its table itself.
 ///
@@ -35,5 +57,12 @@ pub(crate) fn run(what: &What) -> Result<()> {
             &format!("--small={small}"),
             &format!("--large={large}"),
         ])),
+        What::Rpc(Rpc { quick, more }) => {
+            packages::install(RPC_PACKAGES, &["libvirt-daemon-driver-qemu"])?;
+            let mut command = process::cargo(["run", "--release", "--package=rpc-bench", "--"]);
+            command.args(quick.then_some("--quick"));
+            command.args(more);
+            process::run(&mut command)
+        }
     }
 }

@@ -9,7 +9,10 @@ mod bench;
 mod codegen;
 mod crash;
 mod demo;
+mod interrupt;
+mod lab;
 mod libvirt;
+mod packages;
 mod process;
 mod test;
 mod tidy;
@@ -31,6 +34,11 @@ struct Cli {
 enum Command {
     /// Build the provider, start it, and walk machines through their whole life over gRPC
     Demo(demo::Arguments),
+    /// Private libvirt hosts on this machine, with a golden image, to try the provider on
+    Lab {
+        #[command(subcommand)]
+        what: lab::What,
+    },
     /// Pass every check there is: format, tests, doc tests, lints
     Test,
     /// Check layers, file sizes, manifests, words and generated code
@@ -65,6 +73,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Lab { what } => lab::run(&what),
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),

@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fmt::Write as _,
     io::{BufRead as _, BufReader},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -81,7 +82,9 @@ pub(crate) fn watch(command: &mut Command, mut watch: impl FnMut(&str)) -> Resul
 }
 
 fn announce(command: &Command) -> String {
-    let mut line = String::from("cargo");
+    let program = Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let mut line = name.to_string_lossy().into_owned();
     for argument in command.get_args() {
         let _ = write!(line, " {}", argument.to_string_lossy());
     }

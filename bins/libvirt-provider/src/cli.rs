@@ -38,7 +38,7 @@ struct Arguments {
     /// Serve machines that are only simulated
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     use_fake_backend: Option<String>,
-    /// How many machines to simulate [default: 32]
+    /// How many slots there are where nothing else says so [default: 32]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     seed_count: Option<String>,
     /// PEM file of the server's certificate chain
@@ -83,12 +83,48 @@ struct Arguments {
     /// auto, text or json [default: auto]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// Hosts to connect to; not supported by this build yet
-    #[arg(long, value_name = "URI", action = clap::ArgAction::Append)]
-    connect: Vec<String>,
-    /// Base image of machines; not supported by this build yet
+    /// What machines are made on: libvirt, fake or auto [default: auto]
+    #[arg(long, value_name = "WHAT")]
+    libvirt_backend: Option<String>,
+    /// A libvirt URI for the default zone, or zone=uri,…
+    #[arg(long, value_name = "URI")]
+    connect: Option<String>,
+    /// Zone of hosts that name none [default: local]
+    #[arg(long, value_name = "ZONE")]
+    default_zone: Option<String>,
+    /// Golden image: a volume of the storage pool
     #[arg(long, value_name = "VOLUME")]
     image: Option<String>,
+    /// Storage pool of image, disks and seeds [default: default]
+    #[arg(long, value_name = "POOL")]
+    storage_pool: Option<String>,
+    /// Network of the machines: a libvirt network, or bridge:NAME [default: default]
+    #[arg(long, value_name = "NETWORK")]
+    network: Option<String>,
+    /// File of user-data for cloud-init that every machine gets
+    #[arg(long, value_name = "FILE")]
+    base_user_data: Option<String>,
+    /// JSON file of what is for sale
+    #[arg(long, value_name = "FILE")]
+    offerings: Option<String>,
+    /// JSON file of sizes by name
+    #[arg(long, value_name = "FILE")]
+    instance_types: Option<String>,
+    /// Prices an hour, as type=price,…
+    #[arg(long, value_name = "PRICES")]
+    prices: Option<String>,
+    /// Price of a virtual CPU an hour [default: 0.003]
+    #[arg(long, value_name = "PRICE")]
+    price_per_vcpu_hour: Option<String>,
+    /// Price of a GiB of memory an hour [default: 0.0008]
+    #[arg(long, value_name = "PRICE")]
+    price_per_gib_hour: Option<String>,
+    /// How machines are paid for: on-demand, reserved or bare-metal [default: on-demand]
+    #[arg(long, value_name = "TYPE")]
+    capacity_type: Option<String>,
+    /// How often hosts and machines are compared; 0 for never [default: 2m]
+    #[arg(long, value_name = "DURATION")]
+    reconcile_interval: Option<String>,
 }
 
 /// A command line that was understood.
@@ -135,16 +171,6 @@ fn with_two_dashes(arguments: impl IntoIterator<Item = OsString>, command: &clap
 
 impl Arguments {
     fn invocation(self) -> Result<Invocation, String> {
-        let unsupported = [
-            ("--connect", !self.connect.is_empty()),
-            ("--image", self.image.is_some()),
-        ];
-        if let Some((flag, _)) = unsupported.into_iter().find(|(_, given)| *given) {
-            return Err(format!(
-                "{flag} is for real libvirt hosts, which this build does not support yet; leave it out and start with \
-                 --use-fake-backend for machines that are only simulated"
-            ));
-        }
         let mut values = Vec::new();
         let mut set = |flag: &str, keys: &[&str], value: Option<String>| {
             if let Some(value) = value {
@@ -166,7 +192,37 @@ impl Arguments {
         set("--provider", &["provider"], self.provider);
         set("--state", &["state"], self.state);
         set("--use-fake-backend", &["fake.enabled"], truth(self.use_fake_backend));
-        set("--seed-count", &["fake.seed_count"], self.seed_count);
+        set("--seed-count", &["capacity.seed_count"], self.seed_count);
+        set("--libvirt-backend", &["backend"], self.libvirt_backend);
+        set("--connect", &["connect"], self.connect);
+        set("--default-zone", &["default_zone"], self.default_zone);
+        set("--image", &["machine.image"], self.image);
+        set("--storage-pool", &["machine.pool"], self.storage_pool);
+        set("--network", &["machine.networks"], self.network);
+        set("--base-user-data", &["machine.user_data"], self.base_user_data);
+        set("--offerings", &["capacity.offerings_file"], self.offerings);
+        set(
+            "--instance-types",
+            &["capacity.instance_types_file"],
+            self.instance_types,
+        );
+        set("--prices", &["capacity.prices"], self.prices);
+        set(
+            "--price-per-vcpu-hour",
+            &["capacity.price_per_vcpu_hour"],
+            self.price_per_vcpu_hour,
+        );
+        set(
+            "--price-per-gib-hour",
+            &["capacity.price_per_gib_hour"],
+            self.price_per_gib_hour,
+        );
+        set("--capacity-type", &["capacity.capacity_type"], self.capacity_type);
+        set(
+            "--reconcile-interval",
+            &["transitions.reconcile_interval"],
+            self.reconcile_interval,
+        );
         set("--tls-cert", &["listen.tls.cert"], self.tls_cert);
         set("--tls-key", &["listen.tls.key"], self.tls_key);
         set("--tls-ca", &["listen.tls.ca"], self.tls_ca);

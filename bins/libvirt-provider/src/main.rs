@@ -1,12 +1,13 @@
 //! `libvirt-provider`: a BigFleet capacity provider for libvirt/QEMU/KVM hosts.
 //!
-//! This file composes: arguments and configuration become settings and a backend, and the runtime serves them.
+//! This file composes: arguments and configuration become settings, and what they name is served.
 
 mod cli;
 mod config;
 mod simulated;
+mod substrate;
 
-use std::{process::exit, sync::Arc};
+use std::process::exit;
 
 use anyhow::Context as _;
 use providerkit_runtime::{
@@ -18,7 +19,6 @@ use providerkit_runtime::{
 use crate::{
     cli::Invocation,
     config::{Config, Settings},
-    simulated::Simulated,
 };
 
 /// Before every metric's name, as the reference has it.
@@ -74,20 +74,9 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
     let internal = |error| (Failure::Internal, error);
     let loaded: Loaded<Config> = invocation.load(ENVIRONMENT_PREFIX, std::env::vars_os());
     let settings = loaded.finish(Settings::parse).map_err(|error| usage(error.into()))?;
-    if !settings.fake.enabled {
-        return Err(usage(anyhow::anyhow!(
-            "there are no hosts to make machines on, and this build does not support real libvirt hosts yet; \
-             start it with --use-fake-backend for machines that are only simulated"
-        )));
-    }
     telemetry::init_log(&settings.runtime.log).map_err(|error| internal(error.into()))?;
     telemetry::report_panics();
     let metrics = Metrics::install(METRICS_PREFIX, BUILD).map_err(|error| internal(error.into()))?;
-    tracing::warn!(
-        slots = settings.fake.seed_count,
-        "the backend is simulated: its machines are not real"
-    );
-    let backend = Arc::new(Simulated::new(&settings.runtime.provider, &settings.fake));
     let threads = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -97,7 +86,7 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
         let signals = Signals::of_process()
             .context("signals cannot be received")
             .map_err(internal)?;
-        let ended = providerkit_runtime::run(&settings.runtime, Some(metrics), signals, backend).await;
+        let ended = substrate::serve(settings, metrics, signals).await;
         ended.map_err(|error| match error.is_configuration() {
             true => usage(error.into()),
             false => internal(error.into()),

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use providerkit::{
     Backend, Capabilities, CapacityType, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest,
-    DeleteSupport, DrainRequest, Error, HostRef, Operation, Profile, ReadyRequest, Slot, async_trait,
+    DeleteSupport, DrainRequest, Error, HostRef, Known, Operation, Profile, ReadyRequest, Slot, async_trait,
 };
 
 use crate::config::Fake;
@@ -64,7 +64,7 @@ impl Backend for Simulated {
         Capabilities::default().delete(DeleteSupport::Always).readiness(true)
     }
 
-    async fn describe(&self) -> Result<Vec<Slot>, Error> {
+    async fn describe(&self, _: &[Known]) -> Result<Vec<Slot>, Error> {
         let profiles = profiles();
         let cycled = profiles.iter().cycle();
         let slots = (0..self.count).zip(cycled);
@@ -133,14 +133,7 @@ mod tests {
     use super::*;
 
     fn simulated(seed_count: u32, delay: Duration) -> Simulated {
-        Simulated::new(
-            &"sim".into(),
-            &Fake {
-                enabled: true,
-                seed_count,
-                delay,
-            },
-        )
+        Simulated::new(&"sim".into(), &Fake { seed_count, delay })
     }
 
     fn machine(slot: &Slot) -> Machine {
@@ -152,8 +145,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_slots_are_the_same_at_every_boot() {
-        let first = simulated(40, Duration::ZERO).describe().await.unwrap();
-        assert_eq!(first, simulated(40, Duration::ZERO).describe().await.unwrap());
+        let first = simulated(40, Duration::ZERO).describe(&[]).await.unwrap();
+        assert_eq!(first, simulated(40, Duration::ZERO).describe(&[]).await.unwrap());
         assert_eq!((&*first[0].name, &*first[39].name), ("sim-spec-000", "sim-spec-039"));
         let names: BTreeSet<_> = first.iter().map(|slot| &slot.name).collect();
         assert_eq!(names.len(), 40);
@@ -161,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_third_slot_may_be_taken_away_and_is_cheaper_for_that() {
-        let slots = simulated(36, Duration::ZERO).describe().await.unwrap();
+        let slots = simulated(36, Duration::ZERO).describe(&[]).await.unwrap();
         for (n, slot) in slots.iter().enumerate() {
             let spot = n % 3 == 0;
             assert_eq!(slot.profile.capacity_type == CapacityType::Spot, spot, "{n}");
@@ -194,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn a_host_is_named_after_its_machine() {
         let (one, other) = (simulated(2, Duration::ZERO), simulated(2, Duration::ZERO));
-        let slots = one.describe().await.unwrap();
+        let slots = one.describe(&[]).await.unwrap();
         let host = async |backend: &Simulated, slot| {
             let operation = Operation::new(OperationId::mint(), Duration::from_secs(1));
             let created = backend.create(CreateRequest::new(operation, machine(slot))).await;
@@ -207,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn cancelled_work_ends_early_and_says_so() {
         let backend = simulated(1, Duration::from_secs(3600));
-        let slots = backend.describe().await.unwrap();
+        let slots = backend.describe(&[]).await.unwrap();
         let operation = Operation::new(OperationId::mint(), Duration::from_secs(1));
         operation.cancellation.cancel();
         let error = backend

@@ -1,6 +1,6 @@
 //! What happens to the domains of a host, until it goes away: `events URI`.
 
-#![allow(clippy::print_stdout, reason = "it is a command")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a command")]
 
 use libvirt_rpc::{
     Connection,
@@ -9,7 +9,17 @@ use libvirt_rpc::{
 };
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> std::process::ExitCode {
+    match run().await {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let uri = std::env::args().nth(1).unwrap_or_else(|| "qemu:///system".to_owned());
     let connection = Connection::open(&uri).await?;
     // In this order nothing is missed: what happens during the listing waits in `events`.

@@ -1,11 +1,21 @@
 //! The domains of a host, as `virsh list --all` shows them: `list URI`.
 
-#![allow(clippy::print_stdout, reason = "it is a command")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a command")]
 
 use libvirt_rpc::{Connection, wire::constant::domain::ConnectListAllDomainsFlags};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> std::process::ExitCode {
+    match run().await {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let uri = std::env::args().nth(1).unwrap_or_else(|| "qemu:///system".to_owned());
     let connection = Connection::open(&uri).await?;
     println!("{:>4}  {:<30} State", "Id", "Name");

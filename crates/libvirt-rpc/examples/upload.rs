@@ -1,13 +1,23 @@
 //! Makes a volume of a file: `upload URI POOL FILE`.
 
-#![allow(clippy::print_stdout, reason = "it is a command")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it is a command")]
 
 use std::path::PathBuf;
 
 use libvirt_rpc::{Connection, wire::constant::storage::StorageVolCreateFlags};
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> std::process::ExitCode {
+    match run().await {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let (Some(uri), Some(pool), Some(path)) = (args.next(), args.next(), args.next().map(PathBuf::from)) else {
         return Err("usage: upload URI POOL FILE".into());

@@ -32,6 +32,8 @@ pub enum Kind {
     Connect,
     /// The daemon does not let us in.
     Auth,
+    /// The host is not the one that is known; `Error::host_key` says why. Feature `russh` has it.
+    HostKey,
     /// An argument breaks a limit of the protocol; nothing was sent.
     Argument,
     /// The daemon sent something that is not the protocol.
@@ -61,6 +63,8 @@ enum Inner {
         source: Arc<io::Error>,
     },
     Auth(String),
+    #[cfg(feature = "russh")]
+    HostKey(Box<crate::transport::ssh::HostKeyError>),
     Argument {
         call: &'static str,
         source: wire::Error,
@@ -102,6 +106,11 @@ impl Error {
         Self(Box::new(Inner::Auth(what.into())))
     }
 
+    #[cfg(feature = "russh")]
+    pub(crate) fn untrusted(error: Box<crate::transport::ssh::HostKeyError>) -> Self {
+        Self(Box::new(Inner::HostKey(error)))
+    }
+
     pub(crate) fn argument(call: &'static str, source: wire::Error) -> Self {
         Self(Box::new(Inner::Argument { call, source }))
     }
@@ -127,6 +136,8 @@ impl Error {
             Inner::Uri(_) => Kind::Uri,
             Inner::Connect { .. } => Kind::Connect,
             Inner::Auth(_) => Kind::Auth,
+            #[cfg(feature = "russh")]
+            Inner::HostKey(_) => Kind::HostKey,
             Inner::Argument { .. } => Kind::Argument,
             Inner::Protocol { .. } => Kind::Protocol,
             Inner::Stream { .. } => Kind::Stream,
@@ -138,6 +149,16 @@ impl Error {
     pub fn daemon(&self) -> Option<&DaemonError> {
         match &*self.0 {
             Inner::Daemon { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why the key of the host is not trusted.
+    #[cfg(feature = "russh")]
+    #[must_use]
+    pub fn host_key(&self) -> Option<&crate::transport::ssh::HostKeyError> {
+        match &*self.0 {
+            Inner::HostKey(error) => Some(error),
             _ => None,
         }
     }
@@ -249,6 +270,8 @@ impl fmt::Display for Error {
             Inner::Uri(error) => error.fmt(f),
             Inner::Connect { peer, .. } => write!(f, "cannot connect to {peer}"),
             Inner::Auth(what) => f.write_str(what),
+            #[cfg(feature = "russh")]
+            Inner::HostKey(error) => error.fmt(f),
             Inner::Argument { call, .. } => write!(f, "{call}: the arguments cannot be sent"),
             Inner::Protocol { call, .. } => {
                 write!(f, "{call}: the daemon's answer is not understood")

@@ -43,6 +43,9 @@
 //! - **Peers are not trusted.** Lengths are checked before memory is taken, and a peer that speaks something else (an
 //!   ssh banner, an HTTP server) is quoted in the error.
 //!
+//! - **Old daemons are asked the old way**, where there is one: lists are made of look-ups, definitions and starts go
+//!   without flags, undefining goes without the flags that came later ([`api`] says where).
+//!
 //! It does not reconnect, keep pools of connections or read and write libvirt's XML: that is policy, and yours.
 //!
 //! # Ways to a daemon
@@ -52,7 +55,7 @@
 //! | `qemu:///system`, `qemu+unix:///…?socket=&mode=` | UNIX socket, modular or not, system or session | none, polkit, SASL | yes |
 //! | `qemu+tcp://host:16509/…` | TCP | none | no |
 //! | `qemu+tls://host:16514/…?pkipath=&no_verify=&tls_allow_cn=` (feature `tls`) | TLS 1.2 and 1.3, client certificates, revocation lists | none, SASL | no |
-//! | `qemu+ssh://user@host:22/…?keyfile=&proxy=&netcat=&socket=` | the machine's `ssh`; on the host `virt-ssh-helper`, else `nc` | ssh's | no |
+//! | `qemu+ssh://user@host:22/…?keyfile=&known_hosts=&sshauth=&proxy=&netcat=&socket=&mode=` (also `+libssh`, `+libssh2`) | ssh by this library (feature `russh`) or by the machine's `ssh`; on the host `virt-ssh-helper`, else `nc`, else (feature `russh`) forwarding | ssh's keys; then as the daemon asks | no |
 //! | `qemu+ext:///…?command=` | any command's standard input and output | as the daemon asks | no |
 //! | [`Connection::open_on`] | whatever can be read and written | as the daemon asks | no |
 //!

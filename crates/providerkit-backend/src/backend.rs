@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::{
-    CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, Error, Machine,
+    CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, Error, Known, Machine,
     ReadyRequest, Slot, Transition,
 };
 
@@ -64,12 +64,27 @@ pub trait Backend: Send + Sync + 'static {
         Capabilities::default()
     }
 
-    /// All slots there are. Asked at start and at every reconcile; a part of the substrate that cannot be reached is
-    /// left out, nothing is removed for that.
+    /// All slots there are. Asked at start, at every reconcile and when [`changed`](Self::changed) says so; a part of the
+    /// substrate that cannot be reached is left out, nothing is removed for that.
+    ///
+    /// `known` is what the engine knew just before it asked: the machine of every slot it has, in no particular order;
+    /// nothing at the first start on a fresh state. Machines go on changing while the backend looks.
     ///
     /// # Errors
     /// When nothing can be said at all; the engine goes on with what it knows.
-    async fn describe(&self) -> Result<Vec<Slot>, Error>;
+    async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error>;
+
+    /// Resolves when [`describe`](Self::describe) would say something new that should not wait for the next look: a
+    /// host is gone, room has come (a slot stays withheld until a look offers it) or has gone. The engine then looks at
+    /// once, though not more often than every 100 ms; with an interval of 0 between looks, nothing else makes it look at
+    /// a state that it knows. The default never resolves.
+    ///
+    /// **Cancel safety.** The future is dropped and made anew at every look, however that came about. A change that comes
+    /// while none waits must make the next one resolve at once; one that has resolved has told its change.
+    /// `tokio::sync::Notify` with `notify_one` and `notified` does just that.
+    async fn changed(&self) {
+        std::future::pending::<()>().await;
+    }
 
     /// Whether the transition can be accepted now. Asked before the ack, for calls that pass every other check.
     /// Answers from memory: it must not block.

@@ -12,19 +12,33 @@
 //! | DELETING | [`Backend::delete`] | SPECULATIVE |
 //! | FAILED | [`Backend::cleanup`] until it succeeds | the slot comes back under a new machine id |
 //!
+//! **Looks.** [`Backend::describe`] is told the machines that are [`Known`] and answers with the [`Slot`]s there are. The
+//! engine adds new slots, takes over what a known one costs and offers, and retires a machine whose host is [`Lost`]. It
+//! removes nothing because it was not mentioned. Between looks at intervals, [`Backend::changed`] asks for one.
+//!
+//! **A slot that cannot be created now** is [withheld](Slot::withheld): BigFleet gives up a machine for good when its
+//! Create is refused, so what cannot work is better not offered. While its machine is SPECULATIVE it is then in no List,
+//! and a Create is refused with the reason; in other states the word changes nothing. It is kept, over restarts too, until
+//! the next look; but the end of a Delete clears it, since that has given the slot's own room back and BigFleet waits to
+//! see the machine SPECULATIVE. A look that was asked before that end does not bring it back.
+//!
+//! **A lost state** is rebuilt from the substrate, as far as that tells: of a slot that the engine does not know, the
+//! backend says which machine it has [`Adopted`], with its id, host and binding. So write those on whatever is made, where
+//! `describe` finds them again.
+//!
 //! This crate holds no engine, no server, no store and no runtime: a backend is compiled and tested without them.
 //!
 //! ```
 //! use providerkit_backend::{
-//!     Backend, CapacityType, ConfigureRequest, CreateRequest, Created, DrainRequest, Error, HostRef, Profile, Slot,
-//!     async_trait,
+//!     Backend, CapacityType, ConfigureRequest, CreateRequest, Created, DrainRequest, Error, HostRef, Known, Profile,
+//!     Slot, async_trait,
 //! };
 //!
 //! struct Shelf;
 //!
 //! #[async_trait]
 //! impl Backend for Shelf {
-//!     async fn describe(&self) -> Result<Vec<Slot>, Error> {
+//!     async fn describe(&self, _: &[Known]) -> Result<Vec<Slot>, Error> {
 //!         let profile = Profile::new("shelf-4", "zone-a", CapacityType::BareMetal).resource("cpu", "4");
 //!         Ok((0..3).map(|n| Slot::new(format!("shelf-{n}"), profile.clone())).collect())
 //!     }
@@ -61,5 +75,5 @@ pub use crate::{
     name::{ClusterId, EmptyName, MachineId, ShardId},
     operation::{Operation, OperationId, Transition},
     request::{CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, ReadyRequest},
-    slot::Slot,
+    slot::{Adopted, Known, Lost, Slot},
 };

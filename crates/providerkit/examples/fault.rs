@@ -14,7 +14,8 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use clap::{Parser, ValueEnum};
 use providerkit::{
     Backend, Capabilities, CapacityType, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
-    DrainRequest, Engine, Error, FailedSlots, HostRef, OnRestart, Options, Profile, ReadyRequest, Slot, async_trait,
+    DrainRequest, Engine, Error, FailedSlots, HostRef, Known, OnRestart, Options, Profile, ReadyRequest, Slot,
+    async_trait,
     store::{Memory, Sqlite, Store},
 };
 use tonic::transport::Server;
@@ -73,7 +74,7 @@ impl Backend for Faulty {
         Capabilities::default().delete(DeleteSupport::Always).readiness(true)
     }
 
-    async fn describe(&self) -> Result<Vec<Slot>, Error> {
+    async fn describe(&self, _: &[Known]) -> Result<Vec<Slot>, Error> {
         let profile = |kind, price, risk| {
             Profile::new("fault-standard-4", "fault-zone-a", kind)
                 .price_per_hour(price)

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use providerkit::{
     Backend, Capabilities, CapacityType, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
-    DrainRequest, Engine, Error, HostRef, Options, Profile, Slot, async_trait, store,
+    DrainRequest, Engine, Error, HostRef, Known, Options, Profile, Slot, async_trait, store,
 };
 use tonic::transport::Server;
 
@@ -16,7 +16,7 @@ impl Backend for Shelf {
         Capabilities::default().delete(DeleteSupport::Always)
     }
 
-    async fn describe(&self) -> Result<Vec<Slot>, Error> {
+    async fn describe(&self, _: &[Known]) -> Result<Vec<Slot>, Error> {
         let profile = Profile::new("shelf-4", "shelf-a", CapacityType::OnDemand)
             .price_per_hour(0.1)
             .resource("cpu", "4");

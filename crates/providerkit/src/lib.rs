@@ -8,15 +8,15 @@
 //! use std::sync::Arc;
 //!
 //! use providerkit::{
-//!     Backend, CapacityType, ConfigureRequest, CreateRequest, Created, DrainRequest, Engine, Error, HostRef, Options,
-//!     Profile, Slot, async_trait, store,
+//!     Backend, CapacityType, ConfigureRequest, CreateRequest, Created, DrainRequest, Engine, Error, HostRef, Known,
+//!     Options, Profile, Slot, async_trait, store,
 //! };
 //!
 //! struct Shelf;
 //!
 //! #[async_trait]
 //! impl Backend for Shelf {
-//!     async fn describe(&self) -> Result<Vec<Slot>, Error> {
+//!     async fn describe(&self, _: &[Known]) -> Result<Vec<Slot>, Error> {
 //!         Ok(vec![Slot::new("shelf-1", Profile::new("shelf-4", "zone-a", CapacityType::BareMetal))])
 //!     }
 //!     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {

@@ -5,6 +5,9 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 /// Machines by `state`, `zone` and `capacity_type`.
 pub const MACHINES: &str = "machines";
+/// SPECULATIVE machines that no List shows because their slots cannot be created now, by `zone`. They are in
+/// [`MACHINES`], too.
+pub const SLOTS_WITHHELD: &str = "slots_withheld";
 /// Ended transitions by `transition` and `outcome` (`ok`, `failed`, `timeout`, `interrupted`).
 pub const TRANSITIONS: &str = "transitions_total";
 /// Seconds from acceptance to the end, by `transition`.
@@ -39,6 +42,10 @@ pub const RECONCILE_LAST_SUCCESS: &str = "reconcile_last_success_timestamp_secon
 /// Tells the recorder what each of them is.
 pub fn describe() {
     describe_gauge!(MACHINES, "Machines by state, zone and capacity type");
+    describe_gauge!(
+        SLOTS_WITHHELD,
+        "SPECULATIVE machines that are not listed because they cannot be created now"
+    );
     describe_counter!(TRANSITIONS, "Ended transitions");
     describe_histogram!(
         TRANSITION_DURATION,

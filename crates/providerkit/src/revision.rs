@@ -9,14 +9,26 @@ use bytes::{BufMut as _, Bytes};
 const FORMAT: u8 = 1;
 const SINCE: u8 = 1;
 const WALK: u8 = 2;
+const REST: u8 = 3;
 
 /// What a cursor says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cursor {
     /// Everything up to this revision is known.
     Since(u64),
+    /// In the middle of a page-by-page answer to that.
+    Rest(Rest),
     /// In the middle of a page-by-page walk over the whole set.
     Walk(Walk),
+}
+
+/// What is left of a delta that did not fit a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// The revision that the caller knew everything up to: what it missed is told by that.
+    pub from: u64,
+    /// The revision that everything was told up to since.
+    pub told: u64,
 }
 
 /// A walk in circles over the machines by the order they were added in, which no change of a machine disturbs.
@@ -78,6 +90,12 @@ impl History {
                 out.put_u64(tag);
                 out.put_u64(position);
             }
+            Cursor::Rest(rest) => {
+                out.put_u8(REST);
+                out.put_u64(tag);
+                out.put_u64(rest.from);
+                out.put_u64(rest.told);
+            }
             Cursor::Walk(walk) => {
                 out.put_u8(WALK);
                 out.put_u64(tag);
@@ -105,6 +123,10 @@ impl History {
         let number = |at: usize| numbers.get(at).copied().map(u64::from_be_bytes);
         let cursor = match (*kind, numbers.len()) {
             (SINCE, 2) => Cursor::Since(number(1)?),
+            (REST, 3) => Cursor::Rest(Rest {
+                from: number(1)?,
+                told: number(2)?,
+            }),
             (WALK, 4) => Cursor::Walk(Walk {
                 start: number(1)?,
                 next: number(2)?,
@@ -115,6 +137,7 @@ impl History {
         let reached = self.reached(number(0)?, head)?;
         let position = match cursor {
             Cursor::Since(position) => position,
+            Cursor::Rest(rest) => rest.told.max(rest.from),
             Cursor::Walk(walk) => walk.head,
         };
         (position <= reached).then_some(cursor)
@@ -158,6 +181,7 @@ mod tests {
         for cursor in [
             Cursor::Since(0),
             Cursor::Since(HEAD),
+            Cursor::Rest(Rest { from: 3, told: HEAD }),
             Cursor::Walk(Walk {
                 start: 7,
                 next: 3,
@@ -180,6 +204,12 @@ mod tests {
             [b"~", &good[..]].concat(),
             [&good[..], b"\x00\xff"].concat(),
             history.encode(Cursor::Since(HEAD + 1)).to_vec(),
+            history
+                .encode(Cursor::Rest(Rest {
+                    from: 3,
+                    told: HEAD + 1,
+                }))
+                .to_vec(),
         ];
         for bytes in spoiled {
             assert_eq!(history.decode(&bytes, HEAD), None, "{bytes:x?}");

@@ -90,6 +90,17 @@ pub fn slot(slot: &Slot) -> Result<(), String> {
     {
         faults.push("its host has an empty provider or reference".to_owned());
     }
+    if let Some(adopted) = &slot.adopted {
+        if adopted.host.provider.is_empty() || adopted.host.reference.is_empty() {
+            faults.push("the host of its adopted machine has an empty provider or reference".to_owned());
+        }
+        let cluster = adopted.cluster.as_ref().map_or("", |cluster| cluster.as_str());
+        if adopted.machine.as_str().len().max(cluster.len()) > MAX_NAME_BYTES {
+            faults.push(format!(
+                "its adopted machine has an id or a cluster of more than {MAX_NAME_BYTES} bytes"
+            ));
+        }
+    }
     if faults.is_empty() {
         Ok(())
     } else {

@@ -75,12 +75,12 @@ fn enumeration(tokens: &[Token], mut at: usize, known: &mut Known) -> Result<(CE
             at += 1;
         }
         known.insert(name.to_owned(), next);
-        // Sentinels move with every version; nobody may rely on them.
-        if !name.ends_with("_LAST") {
-            values.push((name.to_owned(), next));
-        }
+        values.push((name.to_owned(), next));
         next += 1;
     }
+    // Sentinels move with every version; nobody may rely on them. What is called so elsewhere means something:
+    // an update of a network adds an element as its last.
+    values.pop_if(|(name, _)| name.ends_with("_LAST"));
     let name = word(tokens, at + 1).context("an enumeration has no name")?;
     Ok((
         CEnum {
@@ -166,11 +166,14 @@ mod tests {
         let mut known = Known::new();
         let found = parse(
             "typedef enum { A_X = 1 << 2, A_Y, /* y */\n# ifdef S\n A_LAST\n# endif\n } a;\n\
-             typedef struct s s; typedef enum { B_Z = A_X | 0x1, B_N = -1, } b;",
+             typedef struct s s; typedef enum { B_Z = A_X | 0x1, B_LAST = 3, B_N = -1, } b;",
             &mut known,
         )
         .unwrap();
         assert_eq!(found[0].values, [("A_X".to_owned(), 4), ("A_Y".to_owned(), 5)]);
-        assert_eq!(found[1].values, [("B_Z".to_owned(), 5), ("B_N".to_owned(), -1)]);
+        assert_eq!(
+            found[1].values,
+            [("B_Z".to_owned(), 5), ("B_LAST".to_owned(), 3), ("B_N".to_owned(), -1)]
+        );
     }
 }

@@ -9,6 +9,7 @@ mod lexer;
 mod model;
 mod names;
 mod parser;
+pub(crate) mod sources;
 mod structs;
 #[cfg(test)]
 mod versions;

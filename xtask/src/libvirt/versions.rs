@@ -1,19 +1,21 @@
-//! What must hold between libvirt releases; runs where `LIBVIRT_SOURCES` names unpacked trees, oldest first.
+//! What must hold between libvirt releases.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, env};
 
-use super::{generate, model::Model};
+use super::{generate, model::Model, sources};
 
+/// Two at least, oldest first.
 fn models() -> Option<Vec<Model>> {
-    let Some(dirs) = std::env::var_os("LIBVIRT_SOURCES") else {
-        eprintln!("SKIPPED: LIBVIRT_SOURCES names no libvirt source trees (dir:dir, oldest first)");
-        return None;
+    let trees = match sources::there() {
+        Ok(trees) => trees,
+        Err(missing) => {
+            assert!(env::var_os("CI").is_none(), "{missing}");
+            eprintln!("SKIPPED libvirt's sources: {missing}");
+            return None;
+        }
     };
-    Some(
-        std::env::split_paths(&dirs)
-            .map(|dir: std::path::PathBuf| Model::read(Path::new(&dir)).unwrap())
-            .collect(),
-    )
+    assert!(trees.len() > 1, "one tree is nothing to compare: {trees:?}");
+    Some(trees.iter().map(|tree| Model::read(tree).unwrap()).collect())
 }
 
 /// Every struct, constant and enumeration value as `name -> content`.

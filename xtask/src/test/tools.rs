@@ -1,6 +1,6 @@
 //! The programs a check needs.
 
-use std::{env, process::Command};
+use std::process::Command;
 
 use anyhow::{Result, bail};
 
@@ -28,7 +28,7 @@ impl Tool {
     /// Whether the tool can be used, after an attempt to install it.
     ///
     /// # Errors
-    /// With `CI=true` when it cannot: there, nothing may be skipped.
+    /// With `CI` set when it cannot: there, nothing may be skipped.
     pub(super) fn ensure(self) -> Result<bool> {
         if self.is_there() {
             return Ok(true);
@@ -40,7 +40,7 @@ impl Tool {
                 return Ok(true);
             }
         }
-        if env::var("CI").is_ok_and(|ci| ci == "true") {
+        if super::everything_must_run() {
             bail!("{}", self.remedy());
         }
         Ok(false)

@@ -12,11 +12,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use bigfleet_proto::{CapacityProviderClient, ListFilter, MachineList, MachineState};
 use clap::Parser;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    process::Command,
+    time::{Instant, sleep, timeout},
+};
 use tonic::transport::{Channel, Endpoint};
 
 use table::Table;
-use walk::Walk;
+use walk::{Walk, free};
 
 type Client = CapacityProviderClient<Channel>;
 
@@ -24,6 +27,8 @@ type Client = CapacityProviderClient<Channel>;
 const PERIOD: Duration = Duration::from_millis(100);
 /// BigFleet's own budget for a call.
 const CALL: Duration = Duration::from_secs(30);
+/// How long a provider may take to see its hosts.
+const INVENTORY: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Parser)]
 #[command(about = "Walk machines through Create, Configure, Drain and Delete")]
@@ -40,6 +45,10 @@ struct Arguments {
     /// Seconds until the walk is given up
     #[arg(long, default_value_t = 120)]
     limit: u64,
+    /// A shell command to run when all machines are CONFIGURED, for which they wait for each other; it shows them where
+    /// they are
+    #[arg(long, value_name = "COMMAND")]
+    inspect: Option<String>,
 }
 
 #[tokio::main]
@@ -58,10 +67,10 @@ async fn main() -> Result<()> {
 }
 
 async fn walk(mut client: Client, arguments: &Arguments) -> Result<()> {
-    let mut list = changes_since(MachineList::default(), &mut client).await?;
+    let mut list = enough(&mut client, arguments.machines).await?;
     println!("{} machines; {} of them walk", list.machines.len(), arguments.machines);
     let hold = Duration::from_secs(arguments.hold);
-    let mut walk = Walk::new(&list.machines, arguments.machines, hold)?;
+    let mut walk = Walk::new(&list.machines, arguments.machines, hold, arguments.inspect.is_some())?;
     let mut table = Table::new();
     table.draw(walk.steps());
     while !walk.is_over() {
@@ -71,6 +80,11 @@ async fn walk(mut client: Client, arguments: &Arguments) -> Result<()> {
         list = changes_since(list, &mut client).await?;
         walk.observe(&list.machines)?;
         table.draw(walk.steps());
+        if let Some(command) = arguments.inspect.as_ref().filter(|_| walk.has_gathered()) {
+            inspect(command).await?;
+            table.leave();
+            walk.part();
+        }
     }
     let whole = changes_since(MachineList::default(), &mut client).await?;
     for step in walk.steps() {
@@ -87,6 +101,29 @@ async fn walk(mut client: Client, arguments: &Arguments) -> Result<()> {
         walk.steps().len(),
         walk.calls()
     );
+    Ok(())
+}
+
+/// The inventory, once it has so many machines to offer: a provider listens before it has seen its hosts.
+async fn enough(client: &mut Client, count: usize) -> Result<MachineList> {
+    let deadline = Instant::now() + INVENTORY;
+    loop {
+        let list = changes_since(MachineList::default(), client).await?;
+        if free(&list.machines).len() >= count || Instant::now() > deadline {
+            return Ok(list);
+        }
+        sleep(PERIOD).await;
+    }
+}
+
+async fn inspect(command: &str) -> Result<()> {
+    println!("\nall machines are CONFIGURED\n");
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .status()
+        .await
+        .context("starting sh")?;
+    ensure!(status.success(), "`{command}` failed: {status}");
     Ok(())
 }
 

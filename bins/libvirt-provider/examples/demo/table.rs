@@ -13,6 +13,9 @@ use crate::walk::Step;
 
 const CLEAR_TO_END: &str = "\x1b[J";
 const RESET: &str = "\x1b[0m";
+/// Length of a UUID, and how much of it tells one from others.
+const UUID: usize = 36;
+const HOST: usize = 8;
 
 pub(crate) struct Table {
     in_place: bool,
@@ -45,27 +48,35 @@ impl Table {
         drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     }
 
+    /// Leaves what is on the screen, which is being written below; the next table comes below that.
+    pub(crate) fn leave(&mut self) {
+        self.height = 0;
+        println!();
+    }
+
     fn whole(&mut self, steps: &[Step]) -> String {
         let id = width(steps, "machine", |machine| &machine.id);
         let kind = width(steps, "type", |machine| &machine.instance_type);
         let zone = width(steps, "zone", |machine| &machine.zone);
+        let host = width(steps, "host", host_of);
         let mut text = if self.height == 0 {
             String::new()
         } else {
             format!("\x1b[{}A\r{CLEAR_TO_END}", self.height)
         };
         text += &format!(
-            "{:<id$}  {:<kind$}  {:<zone$}  {:<11}  {:<7}  {:<8}  {:>7}\n",
-            "machine", "type", "zone", "state", "cluster", "op", "seconds"
+            "{:<id$}  {:<kind$}  {:<zone$}  {:<11}  {:<host$}  {:<7}  {:<8}  {:>7}\n",
+            "machine", "type", "zone", "state", "host", "cluster", "op", "seconds"
         );
         for step in steps {
             let machine = step.machine();
             let state = self.paint(machine.state(), &format!("{:<11}", name(machine.state())));
             text += &format!(
-                "{:<id$}  {:<kind$}  {:<zone$}  {state}  {:<7}  {:<8}  {:>7.1}\n",
+                "{:<id$}  {:<kind$}  {:<zone$}  {state}  {:<host$}  {:<7}  {:<8}  {:>7.1}\n",
                 machine.id,
                 machine.instance_type,
                 machine.zone,
+                host_of(machine),
                 or_dash(&machine.cluster),
                 short(step.operation()),
                 step.rested().as_secs_f64(),
@@ -83,14 +94,16 @@ impl Table {
                 continue;
             }
             text += &format!(
-                "{:>6.1} s  {}  {}  {}  {:<11}  {:<7}  {}\n",
+                "{:>6.1} s  {}  {}  {}  {:<11}  {:<17}  {:<7}  {}  after {:.1} s\n",
                 self.begun.elapsed().as_secs_f64(),
                 machine.id,
                 machine.instance_type,
                 machine.zone,
                 name(machine.state()),
+                host_of(machine),
                 or_dash(&machine.cluster),
                 short(step.operation()),
+                step.before().as_secs_f64(),
             );
         }
         text
@@ -119,6 +132,15 @@ fn width(steps: &[Step], title: &str, column: impl Fn(&Machine) -> &str) -> usiz
 
 fn name(state: MachineState) -> &'static str {
     state.as_str_name().trim_start_matches("MACHINE_STATE_")
+}
+
+/// Where a machine is: the provider's id of it without its scheme, and of a UUID at its end the beginning.
+fn host_of(machine: &Machine) -> &str {
+    let reference = machine.host.as_ref().map_or("-", |host| &host.r#ref);
+    let place = reference.split_once("://").map_or(reference, |(_, place)| place);
+    let last = place.rfind('/').map_or(0, |slash| slash + 1);
+    let is_uuid = place.len() - last == UUID;
+    place.get(..last + HOST).filter(|_| is_uuid).unwrap_or(place)
 }
 
 /// The last digits: ids that are minted together begin alike.

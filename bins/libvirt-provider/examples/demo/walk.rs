@@ -1,6 +1,9 @@
 //! Where every machine is, and what it is sent next.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use bigfleet_proto::{
@@ -15,6 +18,12 @@ const SHARD: &str = "demo";
 const EPOCH: i64 = 1;
 /// Between the first calls of two machines, so that they are not all in the same state.
 const APART: Duration = Duration::from_millis(250);
+/// What a machine joins by. It says so also on the console, which libvirt keeps in the host's logs.
+const BLOB: &str = "#!/bin/sh
+text=\"$(hostname) joined $BIGFLEET_CLUSTER_ID as $BIGFLEET_MACHINE_ID, on $(uname -sr)\"
+echo \"$text\"
+[ ! -w /dev/console ] || echo \"demo: $text\" >/dev/console
+";
 /// Clusters the machines are spread over.
 const CLUSTERS: [&str; 2] = ["blue", "green"];
 
@@ -23,6 +32,7 @@ pub(crate) struct Step {
     machine: Machine,
     operation: String,
     since: Instant,
+    before: Duration,
     was_configured: bool,
 }
 
@@ -45,6 +55,11 @@ impl Step {
         self.since.elapsed()
     }
 
+    /// How long it was in the state before.
+    pub(crate) fn before(&self) -> Duration {
+        self.before
+    }
+
     fn take(&mut self, machine: Machine) -> Result<()> {
         ensure!(
             machine.state() != MachineState::Failed,
@@ -53,6 +68,7 @@ impl Step {
             machine.last_error
         );
         if machine.state != self.machine.state {
+            self.before = self.since.elapsed();
             self.since = Instant::now();
         }
         self.was_configured |= machine.state() == MachineState::Configured;
@@ -69,33 +85,70 @@ impl Step {
 pub(crate) struct Walk {
     steps: Vec<Step>,
     hold: Duration,
+    /// Whether machines that are CONFIGURED wait for the others.
+    gather: bool,
     sequence: i64,
 }
 
 impl Walk {
-    /// Chooses `count` SPECULATIVE machines, spread over the fleet.
-    pub(crate) fn new(fleet: &[Machine], count: usize, hold: Duration) -> Result<Self> {
-        let free: Vec<&Machine> = fleet
-            .iter()
-            .filter(|machine| machine.state() == MachineState::Speculative)
-            .collect();
+    /// Chooses `count` SPECULATIVE machines, spread over the zones and over each zone's machines.
+    pub(crate) fn new(fleet: &[Machine], count: usize, hold: Duration, gather: bool) -> Result<Self> {
+        let free = free(fleet);
         ensure!(count > 0, "no machine is to walk");
         if free.len() < count {
             bail!("{} machines are SPECULATIVE; {count} are to walk", free.len());
         }
-        let stride = free.len() / count;
-        let chosen = free.into_iter().step_by(stride).take(count);
-        let steps = chosen.map(|machine| Step {
+        let mut zones: BTreeMap<&str, Vec<&Machine>> = BTreeMap::new();
+        for machine in free {
+            zones.entry(&machine.zone).or_default().push(machine);
+        }
+        let share = count.div_ceil(zones.len());
+        let mut zones: Vec<_> = zones
+            .into_values()
+            .map(|machines| {
+                let stride = (machines.len() / share).max(1);
+                let (spread, rest): (Vec<_>, Vec<_>) = machines
+                    .into_iter()
+                    .enumerate()
+                    .partition(|(place, _)| place % stride == 0);
+                spread.into_iter().chain(rest).map(|(_, machine)| machine)
+            })
+            .collect();
+        let mut chosen = Vec::with_capacity(count);
+        while chosen.len() < count {
+            chosen.extend(zones.iter_mut().filter_map(Iterator::next));
+        }
+        chosen.truncate(count);
+        let steps = chosen.into_iter().map(|machine| Step {
             machine: machine.clone(),
             operation: String::new(),
             since: Instant::now(),
+            before: Duration::ZERO,
             was_configured: false,
         });
         Ok(Self {
             steps: steps.collect(),
             hold,
+            gather,
             sequence: 0,
         })
+    }
+
+    /// Whether all machines that wait for each other are CONFIGURED.
+    pub(crate) fn has_gathered(&self) -> bool {
+        self.gather
+            && self
+                .steps
+                .iter()
+                .all(|step| step.machine.state() == MachineState::Configured)
+    }
+
+    /// Lets machines that have gathered go on, each after its hold.
+    pub(crate) fn part(&mut self) {
+        self.gather = false;
+        for step in &mut self.steps {
+            step.since = Instant::now();
+        }
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
@@ -125,7 +178,7 @@ impl Walk {
     pub(crate) async fn advance(&mut self, client: &Client) -> Result<()> {
         let mut calls = JoinSet::new();
         for (index, step) in self.steps.iter().enumerate() {
-            let Some(call) = next(step, index, self.hold) else {
+            let Some(call) = self.next(step, index) else {
                 continue;
             };
             self.sequence += 1;
@@ -146,6 +199,30 @@ impl Walk {
         }
         Ok(())
     }
+
+    /// What a machine that rests is sent; nothing while a transition runs, and nothing once it is back.
+    fn next(&self, step: &Step, index: usize) -> Option<Call> {
+        let place = u32::try_from(index).unwrap_or(u32::MAX);
+        match (step.machine.state(), step.was_configured) {
+            (MachineState::Speculative, false) if step.rested() >= APART.saturating_mul(place) => Some(Call::Create),
+            (MachineState::Idle, false) => Some(Call::Configure {
+                cluster: CLUSTERS.get(index % CLUSTERS.len())?,
+            }),
+            (MachineState::Configured, _) if !self.gather && step.rested() >= self.hold => Some(Call::Drain),
+            (MachineState::Idle, true) => Some(Call::Delete),
+            _ => None,
+        }
+    }
+}
+
+/// The machines that can be had.
+pub(crate) fn free(fleet: &[Machine]) -> Vec<&Machine> {
+    let free = fleet
+        .iter()
+        .filter(|machine| machine.state() == MachineState::Speculative);
+    let mut free: Vec<&Machine> = free.collect();
+    free.sort_by(|a, b| a.id.cmp(&b.id));
+    free
 }
 
 #[derive(Debug)]
@@ -154,20 +231,6 @@ enum Call {
     Configure { cluster: &'static str },
     Drain,
     Delete,
-}
-
-/// What a machine that rests is sent; nothing while a transition runs, and nothing once it is back.
-fn next(step: &Step, index: usize, hold: Duration) -> Option<Call> {
-    let place = u32::try_from(index).unwrap_or(u32::MAX);
-    match (step.machine.state(), step.was_configured) {
-        (MachineState::Speculative, false) if step.rested() >= APART.saturating_mul(place) => Some(Call::Create),
-        (MachineState::Idle, false) => Some(Call::Configure {
-            cluster: CLUSTERS.get(index % CLUSTERS.len())?,
-        }),
-        (MachineState::Configured, _) if step.rested() >= hold => Some(Call::Drain),
-        (MachineState::Idle, true) => Some(Call::Delete),
-        _ => None,
-    }
 }
 
 impl Call {
@@ -192,7 +255,7 @@ impl Call {
                 let request = ConfigureRequest {
                     machine_id,
                     cluster_id: (*cluster).to_owned(),
-                    bootstrap_blob: "#!/bin/sh\necho joined\n".into(),
+                    bootstrap_blob: BLOB.into(),
                     shard_id,
                     shard_epoch,
                     sequence_number,

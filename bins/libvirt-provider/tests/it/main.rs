@@ -14,6 +14,9 @@
 )]
 
 mod harness;
+// Hosts as the backend's own tests have them.
+#[path = "../../../../crates/libvirt-backend/tests/it/lab.rs"]
+mod lab;
 
 mod arguments;
 mod baseline_fencing;
@@ -27,6 +30,7 @@ mod fencing;
 mod fields;
 mod lifecycle;
 mod lists;
+mod live;
 mod metadata;
 mod paging;
 mod process;

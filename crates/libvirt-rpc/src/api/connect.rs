@@ -2,15 +2,12 @@
 
 use super::calls;
 use crate::wire::{
-    constant::domain::{ConnectGetDomainCapabilitiesFlags, ConnectListAllDomainsFlags},
-    remote::{
-        connect::{
-            ConnectGetCapabilities, ConnectGetDomainCapabilities, ConnectGetDomainCapabilitiesArgs, ConnectGetHostname,
-            ConnectGetLibVersion, ConnectGetMaxVcpus, ConnectGetMaxVcpusArgs, ConnectGetSysinfo, ConnectGetSysinfoArgs,
-            ConnectGetType, ConnectGetUri, ConnectGetVersion, ConnectIsSecure, ConnectListAllDomains,
-            ConnectListAllDomainsArgs, ConnectSupportsFeature, ConnectSupportsFeatureArgs,
-        },
-        record::DomainRef,
+    constant::domain::ConnectGetDomainCapabilitiesFlags,
+    remote::connect::{
+        ConnectGetCapabilities, ConnectGetDomainCapabilities, ConnectGetDomainCapabilitiesArgs, ConnectGetHostname,
+        ConnectGetLibVersion, ConnectGetMaxVcpus, ConnectGetMaxVcpusArgs, ConnectGetSysinfo, ConnectGetSysinfoArgs,
+        ConnectGetType, ConnectGetUri, ConnectGetVersion, ConnectIsSecure, ConnectSupportsFeature,
+        ConnectSupportsFeatureArgs,
     },
     xdr::Text,
 };
@@ -49,9 +46,4 @@ calls! {
     /// Whether the daemon has a feature of the protocol, by its number.
     supports_feature(feature: i32) -> bool
         = ConnectSupportsFeature (ConnectSupportsFeatureArgs { feature }) => |r| r.supported != 0;
-    /// The domains for which the flags hold; none means all.
-    domains(flags: ConnectListAllDomainsFlags) -> Vec<DomainRef> = ConnectListAllDomains (ConnectListAllDomainsArgs {
-        need_results: 1,
-        flags: flags.bits(),
-    }) => |r| r.domains;
 }

@@ -4,9 +4,13 @@ use super::{Params, calls};
 use crate::{
     Connection, Error,
     wire::{
-        constant::domain::{
-            ConnectGetAllDomainStatsFlags, DomainCreateFlags, DomainDefineFlags, DomainDestroyFlags, DomainRebootFlags,
-            DomainShutdownFlags, DomainState, DomainStatsTypes, DomainUndefineFlags, DomainXMLFlags,
+        constant::{
+            domain::{
+                ConnectGetAllDomainStatsFlags, DomainCreateFlags, DomainDefineFlags, DomainDestroyFlags,
+                DomainRebootFlags, DomainShutdownFlags, DomainState, DomainStatsTypes, DomainUndefineFlags,
+                DomainXMLFlags,
+            },
+            error::ErrorNumber,
         },
         remote::{
             connect::{ConnectGetAllDomainStats, ConnectGetAllDomainStatsArgs},
@@ -20,7 +24,8 @@ use crate::{
                 DomainLookupByName, DomainLookupByNameArgs, DomainLookupByUuid, DomainLookupByUuidArgs, DomainReboot,
                 DomainRebootArgs, DomainReset, DomainResetArgs, DomainResume, DomainResumeArgs, DomainSetAutostart,
                 DomainSetAutostartArgs, DomainShutdownFlags as ShutdownFlags, DomainShutdownFlagsArgs, DomainSuspend,
-                DomainSuspendArgs, DomainUndefineFlags as UndefineFlags, DomainUndefineFlagsArgs,
+                DomainSuspendArgs, DomainUndefine, DomainUndefineArgs, DomainUndefineFlags as UndefineFlags,
+                DomainUndefineFlagsArgs,
             },
             record::DomainRef,
         },
@@ -93,9 +98,6 @@ calls! {
     domain_suspend(domain: &DomainRef) = DomainSuspend (DomainSuspendArgs { dom: domain.clone() });
     /// Lets the virtual CPUs go on.
     domain_resume(domain: &DomainRef) = DomainResume (DomainResumeArgs { dom: domain.clone() });
-    /// Forgets a domain; a running one goes on until it stops.
-    domain_undefine(domain: &DomainRef, flags: DomainUndefineFlags)
-        = UndefineFlags (DomainUndefineFlagsArgs { dom: domain.clone(), flags: flags.bits() });
     /// Whether it runs, and why.
     domain_state(domain: &DomainRef) -> DomainStatus
         = DomainGetState (DomainGetStateArgs { dom: domain.clone(), flags: 0 })
@@ -169,4 +171,43 @@ impl Connection {
             done => done.map(|r| r.dom),
         }
     }
+
+    /// Forgets a domain; a running one goes on until it stops.
+    ///
+    /// A daemon that is too old for some of the flags is asked without them: what they are about (a TPM's state since
+    /// 8.9, checkpoints since 5.6, NVRAM since 1.2.9) it does not have. Without flags one before 0.9.4 is asked the old
+    /// way.
+    ///
+    /// # Errors
+    /// When the daemon answers with an error, or no answer comes.
+    pub async fn domain_undefine(&self, domain: &DomainRef, flags: DomainUndefineFlags) -> Result<(), Error> {
+        let ask = |flags: u32| DomainUndefineFlagsArgs {
+            dom: domain.clone(),
+            flags,
+        };
+        let refused = match self.call::<UndefineFlags>(&ask(flags.bits())).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        if refused.is_unknown_procedure() && flags == DomainUndefineFlags::empty() {
+            return self
+                .call::<DomainUndefine>(&DomainUndefineArgs { dom: domain.clone() })
+                .await;
+        }
+        match unknown_flags(&refused).map(|unknown| flags.bits() & !unknown) {
+            Some(known) if known != flags.bits() => self.call::<UndefineFlags>(&ask(known)).await,
+            _ => Err(refused),
+        }
+    }
+}
+
+/// The flags a daemon says it does not know. It says so in words only, of which the number is the same everywhere.
+fn unknown_flags(error: &Error) -> Option<u32> {
+    let daemon = error
+        .daemon()
+        .filter(|daemon| daemon.code() == ErrorNumber::ERR_INVALID_ARG)?;
+    let message = daemon.message();
+    let (_, after) = message.split_once("unsupported flags (0x")?;
+    let (digits, _) = after.split_once(')')?;
+    u32::from_str_radix(digits, 16).ok()
 }

@@ -9,22 +9,22 @@ use crate::{
     wire::{
         constant::domain::{
             DomainBlockResizeFlags, DomainChannelFlags, DomainConsoleFlags, DomainDeviceModifyFlags,
-            DomainMemoryModFlags, DomainMetadataType, DomainModificationImpact, DomainOpenGraphicsFlags,
-            DomainSaveRestoreFlags, DomainVcpuFlags,
+            DomainDiskErrorCode, DomainMemoryModFlags, DomainMetadataType, DomainModificationImpact,
+            DomainOpenGraphicsFlags, DomainSaveRestoreFlags, DomainVcpuFlags,
         },
         remote::{
             domain::{
                 DomainAttachDeviceFlags, DomainAttachDeviceFlagsArgs, DomainBlockResize, DomainBlockResizeArgs,
                 DomainDetachDeviceFlags, DomainDetachDeviceFlagsArgs, DomainGetBlockInfo, DomainGetBlockInfoArgs,
-                DomainGetBlockInfoRet, DomainGetMetadata, DomainGetMetadataArgs, DomainHasManagedSaveImage,
-                DomainHasManagedSaveImageArgs, DomainManagedSave, DomainManagedSaveArgs, DomainManagedSaveRemove,
-                DomainManagedSaveRemoveArgs, DomainOpenChannel, DomainOpenChannelArgs, DomainOpenConsole,
-                DomainOpenConsoleArgs, DomainOpenGraphicsFd, DomainOpenGraphicsFdArgs, DomainRename, DomainRenameArgs,
-                DomainScreenshot, DomainScreenshotArgs, DomainSetMemoryFlags, DomainSetMemoryFlagsArgs,
-                DomainSetMetadata, DomainSetMetadataArgs, DomainSetVcpusFlags, DomainSetVcpusFlagsArgs,
-                DomainUpdateDeviceFlags, DomainUpdateDeviceFlagsArgs,
+                DomainGetBlockInfoRet, DomainGetDiskErrors, DomainGetDiskErrorsArgs, DomainGetMetadata,
+                DomainGetMetadataArgs, DomainHasManagedSaveImage, DomainHasManagedSaveImageArgs, DomainManagedSave,
+                DomainManagedSaveArgs, DomainManagedSaveRemove, DomainManagedSaveRemoveArgs, DomainOpenChannel,
+                DomainOpenChannelArgs, DomainOpenConsole, DomainOpenConsoleArgs, DomainOpenGraphicsFd,
+                DomainOpenGraphicsFdArgs, DomainRename, DomainRenameArgs, DomainScreenshot, DomainScreenshotArgs,
+                DomainSetMemoryFlags, DomainSetMemoryFlagsArgs, DomainSetMetadata, DomainSetMetadataArgs,
+                DomainSetVcpusFlags, DomainSetVcpusFlagsArgs, DomainUpdateDeviceFlags, DomainUpdateDeviceFlagsArgs,
             },
-            record::DomainRef,
+            record::{DomainDiskError, DomainRef},
         },
         xdr::Text,
     },
@@ -91,6 +91,26 @@ calls! {
 }
 
 impl Connection {
+    /// The disks of a running domain that have failed since it last ran, by their targets.
+    ///
+    /// # Errors
+    /// When the daemon answers with an error, or no answer comes.
+    pub async fn domain_disk_errors(&self, domain: &DomainRef) -> Result<Vec<(String, DomainDiskErrorCode)>, Error> {
+        let ask = |maxerrors| DomainGetDiskErrorsArgs {
+            dom: domain.clone(),
+            maxerrors,
+            flags: 0,
+        };
+        // Asked with room for none it says how many disks there are.
+        let room = self.call::<DomainGetDiskErrors>(&ask(0)).await?.nerrors;
+        let Some(room) = u32::try_from(room).ok().filter(|room| *room > 0) else {
+            return Ok(Vec::new());
+        };
+        let errors = self.call::<DomainGetDiskErrors>(&ask(room)).await?.errors;
+        let named = |error: DomainDiskError| (error.disk.into_string_lossy(), DomainDiskErrorCode(error.error));
+        Ok(errors.into_iter().map(named).collect())
+    }
+
     /// Opens a console, the first when `device` is `None`: what the guest writes is read, what is written it reads.
     ///
     /// # Errors

@@ -1,5 +1,11 @@
 //! The calls people make, one noun a file. Each is [`Connection::call`](crate::Connection::call) of the procedure it is
 //! named after; what is not here can be called the same way.
+//!
+//! Where a daemon is too old for a call, its predecessor is asked: for all lists (before 0.10.2), for
+//! [`domain_define`](crate::Connection::domain_define) (before 1.2.12) and
+//! [`domain_create`](crate::Connection::domain_create) without flags, for
+//! [`domain_undefine`](crate::Connection::domain_undefine), which leaves out flags that are not known, and for
+//! [`network_update`](crate::Connection::network_update), whose arguments were in the wrong order before 7.2.
 
 mod agent;
 mod checkpoint;
@@ -7,6 +13,7 @@ mod connect;
 mod domain;
 mod domain_change;
 mod domain_guest;
+mod list;
 mod monitor;
 mod network;
 mod node;

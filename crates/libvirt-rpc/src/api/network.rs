@@ -2,11 +2,8 @@
 
 use super::calls;
 use crate::wire::{
-    constant::network::{
-        ConnectListAllNetworksFlags, NetworkUpdateCommand, NetworkUpdateFlags, NetworkUpdateSection, NetworkXMLFlags,
-    },
+    constant::network::{NetworkUpdateCommand, NetworkUpdateFlags, NetworkUpdateSection, NetworkXMLFlags},
     remote::{
-        connect::{ConnectListAllNetworks, ConnectListAllNetworksArgs},
         network::{
             NetworkCreate, NetworkCreateArgs, NetworkCreateXml, NetworkCreateXmlArgs, NetworkDefineXml,
             NetworkDefineXmlArgs, NetworkDestroy, NetworkDestroyArgs, NetworkGetAutostart, NetworkGetAutostartArgs,
@@ -28,9 +25,6 @@ const UPDATE_HAS_CORRECT_ORDER: i32 = 16;
 const NO_PARENT: i32 = -1;
 
 calls! {
-    /// The networks for which the flags hold; none means all.
-    networks(flags: ConnectListAllNetworksFlags) -> Vec<NetworkRef>
-        = ConnectListAllNetworks (ConnectListAllNetworksArgs { need_results: 1, flags: flags.bits() }) => |r| r.nets;
     /// The network of a name.
     network_lookup_by_name(name: &str) -> NetworkRef
         = NetworkLookupByName (NetworkLookupByNameArgs { name: name.into() }) => |r| r.net;

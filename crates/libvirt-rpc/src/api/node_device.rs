@@ -2,9 +2,7 @@
 
 use super::calls;
 use crate::wire::{
-    constant::nodedev::ConnectListAllNodeDeviceFlags,
     remote::{
-        connect::{ConnectListAllNodeDevices, ConnectListAllNodeDevicesArgs},
         node_device::{
             NodeDeviceDetachFlags, NodeDeviceDetachFlagsArgs, NodeDeviceGetParent, NodeDeviceGetParentArgs,
             NodeDeviceGetXmlDesc, NodeDeviceGetXmlDescArgs, NodeDeviceLookupByName, NodeDeviceLookupByNameArgs,
@@ -16,10 +14,6 @@ use crate::wire::{
 };
 
 calls! {
-    /// The devices for which the flags hold; none means all.
-    node_devices(flags: ConnectListAllNodeDeviceFlags) -> Vec<NodeDeviceRef>
-        = ConnectListAllNodeDevices (ConnectListAllNodeDevicesArgs { need_results: 1, flags: flags.bits() })
-        => |r| r.devices;
     /// The device of a name.
     node_device_lookup_by_name(name: &str) -> NodeDeviceRef
         = NodeDeviceLookupByName (NodeDeviceLookupByNameArgs { name: name.into() }) => |r| r.dev;

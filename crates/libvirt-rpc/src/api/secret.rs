@@ -2,9 +2,8 @@
 
 use super::calls;
 use crate::wire::{
-    constant::secret::{ConnectListAllSecretsFlags, SecretUsageType},
+    constant::secret::SecretUsageType,
     remote::{
-        connect::{ConnectListAllSecrets, ConnectListAllSecretsArgs},
         record::SecretRef,
         secret::{
             SecretDefineXml, SecretDefineXmlArgs, SecretGetValue, SecretGetValueArgs, SecretGetXmlDesc,
@@ -16,9 +15,6 @@ use crate::wire::{
 };
 
 calls! {
-    /// The secrets for which the flags hold; none means all.
-    secrets(flags: ConnectListAllSecretsFlags) -> Vec<SecretRef>
-        = ConnectListAllSecrets (ConnectListAllSecretsArgs { need_results: 1, flags: flags.bits() }) => |r| r.secrets;
     /// The secret of a UUID.
     secret_lookup_by_uuid(uuid: Uuid) -> SecretRef
         = SecretLookupByUuid (SecretLookupByUuidArgs { uuid }) => |r| r.secret;

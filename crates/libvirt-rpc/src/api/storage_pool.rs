@@ -3,22 +3,19 @@
 use super::calls;
 use crate::wire::{
     constant::storage::{
-        ConnectListAllStoragePoolsFlags, StoragePoolBuildFlags, StoragePoolCreateFlags, StoragePoolDeleteFlags,
-        StoragePoolState, StorageXMLFlags,
+        StoragePoolBuildFlags, StoragePoolCreateFlags, StoragePoolDeleteFlags, StoragePoolState, StorageXMLFlags,
     },
     remote::{
-        connect::{ConnectListAllStoragePools, ConnectListAllStoragePoolsArgs},
         record::{StoragePoolRef, StorageVolRef},
         storage_pool::{
             StoragePoolBuild, StoragePoolBuildArgs, StoragePoolCreate, StoragePoolCreateArgs, StoragePoolCreateXml,
             StoragePoolCreateXmlArgs, StoragePoolDefineXml, StoragePoolDefineXmlArgs, StoragePoolDelete,
             StoragePoolDeleteArgs, StoragePoolDestroy, StoragePoolDestroyArgs, StoragePoolGetAutostart,
             StoragePoolGetAutostartArgs, StoragePoolGetInfo, StoragePoolGetInfoArgs, StoragePoolGetXmlDesc,
-            StoragePoolGetXmlDescArgs, StoragePoolIsActive, StoragePoolIsActiveArgs, StoragePoolListAllVolumes,
-            StoragePoolListAllVolumesArgs, StoragePoolLookupByName, StoragePoolLookupByNameArgs,
-            StoragePoolLookupByUuid, StoragePoolLookupByUuidArgs, StoragePoolLookupByVolume,
-            StoragePoolLookupByVolumeArgs, StoragePoolRefresh, StoragePoolRefreshArgs, StoragePoolSetAutostart,
-            StoragePoolSetAutostartArgs, StoragePoolUndefine, StoragePoolUndefineArgs,
+            StoragePoolGetXmlDescArgs, StoragePoolIsActive, StoragePoolIsActiveArgs, StoragePoolLookupByName,
+            StoragePoolLookupByNameArgs, StoragePoolLookupByUuid, StoragePoolLookupByUuidArgs,
+            StoragePoolLookupByVolume, StoragePoolLookupByVolumeArgs, StoragePoolRefresh, StoragePoolRefreshArgs,
+            StoragePoolSetAutostart, StoragePoolSetAutostartArgs, StoragePoolUndefine, StoragePoolUndefineArgs,
         },
     },
     xdr::Uuid,
@@ -39,10 +36,6 @@ pub struct PoolInfo {
 }
 
 calls! {
-    /// The pools for which the flags hold; none means all.
-    storage_pools(flags: ConnectListAllStoragePoolsFlags) -> Vec<StoragePoolRef>
-        = ConnectListAllStoragePools (ConnectListAllStoragePoolsArgs { need_results: 1, flags: flags.bits() })
-        => |r| r.pools;
     /// The pool of a name.
     storage_pool_lookup_by_name(name: &str) -> StoragePoolRef
         = StoragePoolLookupByName (StoragePoolLookupByNameArgs { name: name.into() }) => |r| r.pool;
@@ -96,8 +89,4 @@ calls! {
     /// Whether it is started.
     storage_pool_is_active(pool: &StoragePoolRef) -> bool
         = StoragePoolIsActive (StoragePoolIsActiveArgs { pool: pool.clone() }) => |r| r.active != 0;
-    /// The volumes of a pool.
-    storage_pool_volumes(pool: &StoragePoolRef) -> Vec<StorageVolRef>
-        = StoragePoolListAllVolumes (StoragePoolListAllVolumesArgs { pool: pool.clone(), need_results: 1, flags: 0 })
-        => |r| r.vols;
 }

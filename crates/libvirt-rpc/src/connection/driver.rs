@@ -122,10 +122,11 @@ impl<T: Transport> Driver<T> {
             }
             return Poll::Pending;
         };
-        if first.frame.is_empty() {
+        if first.len() == 0 {
             return self.poll_write_file(cx);
         }
-        let slices: Vec<IoSlice<'_>> = self.writing.iter().map(|m| IoSlice::new(&m.frame)).collect();
+        let parts = self.writing.iter().flat_map(|m| [&m.frame[..], &m.body[..]]);
+        let slices: Vec<IoSlice<'_>> = parts.filter(|part| !part.is_empty()).map(IoSlice::new).collect();
         let Poll::Ready(mut written) = self.io.poll_send(cx, &slices)? else {
             return Poll::Pending;
         };
@@ -134,10 +135,8 @@ impl<T: Transport> Driver<T> {
         }
         self.flushed = false;
         while let Some(first) = self.writing.front_mut() {
-            let step = written.min(first.frame.len());
-            first.frame.advance(step);
-            written -= step;
-            if !first.frame.is_empty() || !first.files.is_empty() {
+            written = first.advance(written);
+            if first.len() > 0 || !first.files.is_empty() {
                 break;
             }
             self.writing.pop_front();

@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// Starts the driver without a word to the daemon.
-    fn start(transport: impl Transport, options: Settings) -> Self {
+    pub(crate) fn start(transport: impl Transport, options: Settings) -> Self {
         let deadline = options.deadline;
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(options.window, options.stream_buffer, options.event_queue)),

@@ -26,7 +26,7 @@ pub(super) async fn dial(uri: &Uri, options: Options) -> Result<Connection, Erro
     let connection = match uri.transport() {
         Transport::Unix => {
             let socket = transport::unix::connect(uri, options.read_only).await?;
-            Connection::start(transport::unix::Unix::from(socket), options)
+            Connection::start(socket, options)
         }
         Transport::Tcp => Connection::start(transport::plain(transport::tcp::connect(uri).await?), options),
         #[cfg(feature = "tls")]
@@ -55,12 +55,27 @@ pub(super) async fn dial(uri: &Uri, options: Options) -> Result<Connection, Erro
             }
             return run(Command::new(command), uri, options).await;
         }
+        // A program that is named is to be run.
+        #[cfg(feature = "russh")]
+        Transport::Ssh | Transport::Libssh | Transport::Libssh2
+            if options.ssh == transport::ssh::Ssh::Builtin && uri.parameter("command").is_none() =>
+        {
+            return transport::ssh::open(uri, &options).await;
+        }
         Transport::Ssh | Transport::Libssh | Transport::Libssh2 => {
             return run(transport::ssh::command(uri, options.read_only)?, uri, options).await;
         }
     };
     greet(&connection, uri, &name).await?;
     Ok(connection)
+}
+
+impl Connection {
+    /// What is said before the first call, where it may be said in vain.
+    #[cfg(feature = "russh")]
+    pub(crate) async fn greet(&self, uri: &Uri, name: &str) -> Result<(), Error> {
+        greet(self, uri, name).await
+    }
 }
 
 /// Opens over a command, whose complaints explain why it failed.
@@ -92,11 +107,12 @@ fn check_parameters(uri: &Uri) -> Result<(), uri::Error> {
             && !meant.contains(&name)
         {
             let value = value.to_owned();
-            return Err(uri::Error::Parameter {
-                name,
-                value,
-                problem: "it cannot be honoured with this transport",
-            });
+            let problem = match (name, uri.transport()) {
+                // GnuTLS's language for versions and ciphers, of which rustls has only safe ones to begin with.
+                ("tls_priority", Transport::Tls) => "it is for GnuTLS; leave it out, here TLS is 1.2 or 1.3 always",
+                _ => "it cannot be honoured with this transport",
+            };
+            return Err(uri::Error::Parameter { name, value, problem });
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 #[cfg(feature = "sasl")]
 use crate::sasl::credentials::Credentials;
+use crate::transport::ssh::Ssh;
 
 /// Settings of a connection; the defaults suit a daemon with libvirt's own defaults.
 #[derive(Clone, Debug)]
@@ -18,6 +19,30 @@ pub struct Options {
     pub(crate) event_queue: usize,
     #[cfg(feature = "sasl")]
     pub(crate) credentials: Option<Credentials>,
+    pub(crate) ssh: Ssh,
+    #[cfg(feature = "russh")]
+    pub(crate) passphrase: Option<Passphrase>,
+    #[cfg(feature = "russh")]
+    pub(crate) agent: Option<std::path::PathBuf>,
+}
+
+/// What a private key is encrypted with.
+#[cfg(feature = "russh")]
+#[derive(Clone)]
+pub(crate) struct Passphrase(String);
+
+#[cfg(feature = "russh")]
+impl Passphrase {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(feature = "russh")]
+impl std::fmt::Debug for Passphrase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "<{} bytes>", self.0.len())
+    }
 }
 
 /// When to ask a silent peer whether it lives, and how often before it counts as dead.
@@ -42,6 +67,11 @@ impl Default for Options {
             event_queue: 1024,
             #[cfg(feature = "sasl")]
             credentials: None,
+            ssh: Ssh::default(),
+            #[cfg(feature = "russh")]
+            passphrase: None,
+            #[cfg(feature = "russh")]
+            agent: None,
         }
     }
 }
@@ -89,6 +119,29 @@ impl Options {
     #[must_use]
     pub fn credentials(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
         self.credentials = Some(Credentials::new(user, password));
+        self
+    }
+
+    /// Who speaks ssh, where the URI wants it; with feature `russh` this library itself, unless this says otherwise.
+    #[must_use]
+    pub fn ssh(mut self, ssh: Ssh) -> Self {
+        self.ssh = ssh;
+        self
+    }
+
+    /// Where the ssh agent listens, if not where the environment says (`SSH_AUTH_SOCK`).
+    #[cfg(feature = "russh")]
+    #[must_use]
+    pub fn ssh_agent(mut self, socket: impl Into<std::path::PathBuf>) -> Self {
+        self.agent = Some(socket.into());
+        self
+    }
+
+    /// What the private key that ssh logs in with is encrypted with.
+    #[cfg(feature = "russh")]
+    #[must_use]
+    pub fn passphrase(mut self, passphrase: impl Into<String>) -> Self {
+        self.passphrase = Some(Passphrase(passphrase.into()));
         self
     }
 

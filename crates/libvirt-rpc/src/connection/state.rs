@@ -8,7 +8,7 @@ use std::{
     task::Waker,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::sync::oneshot;
 
 use super::Reason;
@@ -43,6 +43,8 @@ pub(crate) type Answer = Result<Reply, Lost>;
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) frame: BytesMut,
+    /// What follows the frame and belongs to the same message: stream data, which is not copied.
+    pub(crate) body: Bytes,
     pub(crate) files: Vec<OwnedFd>,
     /// The call it makes.
     pub(crate) call: Option<u32>,
@@ -52,9 +54,24 @@ impl Outgoing {
     pub(crate) fn new(frame: Vec<u8>) -> Self {
         Self {
             frame: BytesMut::from(Bytes::from(frame)),
+            body: Bytes::new(),
             files: Vec::new(),
             call: None,
         }
+    }
+
+    /// Bytes that are not written yet.
+    pub(crate) fn len(&self) -> usize {
+        self.frame.len() + self.body.len()
+    }
+
+    /// Takes off what was written and returns how much of it was not of this message.
+    pub(crate) fn advance(&mut self, written: usize) -> usize {
+        let of_frame = written.min(self.frame.len());
+        self.frame.advance(of_frame);
+        let of_body = (written - of_frame).min(self.body.len());
+        self.body.advance(of_body);
+        written - of_frame - of_body
     }
 }
 

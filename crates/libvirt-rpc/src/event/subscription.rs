@@ -1,6 +1,15 @@
 //! A subscriber's end.
 
-use std::{fmt, future::poll_fn, marker::PhantomData, sync::Arc, task::Poll};
+use std::{
+    fmt,
+    future::poll_fn,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+};
+
+use futures_core::Stream;
 
 use super::{
     Class, Subject, Topic,
@@ -27,12 +36,15 @@ use crate::{
 /// Events of one sort, in order.
 ///
 /// At most [`Options::event_queue`](crate::Options::event_queue) of them wait; when more arrive the oldest go, and
-/// [`Interruption::Lagged`] says how many. Dropping it asks the daemon for no more.
+/// [`Interruption::Lagged`] says how many. Dropping it asks the daemon for no more. It is a
+/// [`Stream`](futures_core::Stream) too, which ends after [`Interruption::Closed`].
 pub struct Subscription<T> {
     connection: Connection,
     class: Class,
     id: i32,
     deregister: fn(&Connection, i32),
+    /// As a stream it has given its last item.
+    ended: bool,
     sort: PhantomData<fn() -> T>,
 }
 
@@ -57,35 +69,47 @@ impl<T: EventMessage> Subscription<T> {
     /// # Errors
     /// When events were missed, or no more will come.
     pub async fn next(&mut self) -> Result<T, Interruption> {
-        loop {
-            let item = poll_fn(|cx| {
-                self.connection
-                    .shared()
-                    .lock()
-                    .router
-                    .poll_next(self.class, self.id, cx)
-            })
-            .await;
-            match item {
-                Ok(Item::Lagged(count)) => return Err(Interruption::Lagged(count)),
-                Ok(Item::Event(raw)) => {
-                    if let Some(event) = decode(&raw) {
-                        return event.map_err(Interruption::Unreadable);
-                    }
-                }
-                Err(reason) => return Err(Interruption::Closed(reason)),
-            }
-        }
+        poll_fn(|cx| self.poll_event(cx)).await
     }
 
     /// An event that is there already.
     pub fn try_next(&mut self) -> Option<Result<T, Interruption>> {
-        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        let mut next = std::pin::pin!(self.next());
-        match next.as_mut().poll(&mut cx) {
+        let mut cx = Context::from_waker(Waker::noop());
+        match self.poll_event(&mut cx) {
             Poll::Ready(event) => Some(event),
             Poll::Pending => None,
         }
+    }
+
+    fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Result<T, Interruption>> {
+        loop {
+            let mut state = self.connection.shared().lock();
+            let item = ready!(state.router.poll_next(self.class, self.id, cx));
+            drop(state);
+            return Poll::Ready(match item {
+                Ok(Item::Lagged(count)) => Err(Interruption::Lagged(count)),
+                Ok(Item::Event(raw)) => match decode(&raw) {
+                    Some(event) => event.map_err(Interruption::Unreadable),
+                    None => continue,
+                },
+                Err(reason) => Err(Interruption::Closed(reason)),
+            });
+        }
+    }
+}
+
+/// The same items as [`next`](Subscription::next) gives; the last is [`Interruption::Closed`].
+impl<T: EventMessage> Stream for Subscription<T> {
+    type Item = Result<T, Interruption>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.ended {
+            return Poll::Ready(None);
+        }
+        let event = ready!(this.poll_event(cx));
+        this.ended = matches!(event, Err(Interruption::Closed(_)));
+        Poll::Ready(Some(event))
     }
 }
 
@@ -211,6 +235,7 @@ impl Connection {
                 class,
                 id,
                 deregister,
+                ended: false,
                 sort: PhantomData,
             })
         });

@@ -42,6 +42,21 @@ impl Refusal {
         Self::new(ErrorNumber::ERR_OPERATION_INVALID, message)
     }
 
+    pub(super) fn internal(message: impl std::fmt::Display) -> Self {
+        Self::new(ErrorNumber::ERR_INTERNAL_ERROR, format!("internal error: {message}"))
+    }
+
+    pub(super) fn argument(message: impl std::fmt::Display) -> Self {
+        Self::new(ErrorNumber::ERR_INVALID_ARG, format!("invalid argument: {message}"))
+    }
+
+    /// What the host's system said, with its error number.
+    pub(super) fn system(errno: i32, message: impl Into<String>) -> Self {
+        let mut refusal = Self::new(ErrorNumber::ERR_SYSTEM_ERROR, message);
+        refusal.0.int1 = errno;
+        refusal
+    }
+
     /// A whole message that says so.
     pub(super) fn frame(&self, header: &Header, kind: MessageType) -> Vec<u8> {
         frame::message(&header.answer(kind, MessageStatus::ERROR), &*self.0).unwrap_or_default()

@@ -15,6 +15,8 @@ use crate::wire::{
         domain::{DomainEventID, DomainEventType},
         error::ErrorNumber,
         network::NetworkEventID,
+        nodedev::NodeDeviceEventID,
+        secret::SecretEventID,
         storage::StoragePoolEventID,
     },
     frame::{self, Header},
@@ -23,15 +25,18 @@ use crate::wire::{
         connect::{
             ConnectDomainEventCallbackDeregisterAny, ConnectDomainEventCallbackRegisterAny,
             ConnectDomainEventCallbackRegisterAnyRet, ConnectNetworkEventDeregisterAny, ConnectNetworkEventRegisterAny,
-            ConnectNetworkEventRegisterAnyRet, ConnectStoragePoolEventDeregisterAny,
-            ConnectStoragePoolEventRegisterAny, ConnectStoragePoolEventRegisterAnyRet,
+            ConnectNetworkEventRegisterAnyRet, ConnectNodeDeviceEventDeregisterAny, ConnectNodeDeviceEventRegisterAny,
+            ConnectNodeDeviceEventRegisterAnyRet, ConnectRegisterCloseCallback, ConnectSecretEventDeregisterAny,
+            ConnectSecretEventRegisterAny, ConnectSecretEventRegisterAnyRet, ConnectStoragePoolEventDeregisterAny,
+            ConnectStoragePoolEventRegisterAny, ConnectStoragePoolEventRegisterAnyRet, ConnectUnregisterCloseCallback,
         },
         domain_event::{DomainEventCallbackLifecycleMsg, DomainEventLifecycleMsg},
         network::NetworkEventLifecycleMsg,
-        record::{DomainRef, NetworkRef, StoragePoolRef},
-        storage_pool::StoragePoolEventLifecycleMsg,
+        node_device::NodeDeviceEventLifecycleMsg,
+        record::{DomainRef, NetworkRef, NodeDeviceRef, SecretRef, StoragePoolRef},
+        secret::{SecretEventLifecycleMsg, SecretEventValueChangedMsg},
+        storage_pool::{StoragePoolEventLifecycleMsg, StoragePoolEventRefreshMsg},
     },
-    xdr::Uuid,
 };
 
 /// A connected client.
@@ -41,7 +46,7 @@ pub(super) struct Client {
     pub(super) outgoing: mpsc::UnboundedSender<Vec<u8>>,
     pub(super) flows: HashMap<u32, Flow>,
     callbacks: Vec<Callback>,
-    next: [i32; 3],
+    next: HashMap<Class, i32>,
 }
 
 #[derive(Debug)]
@@ -49,7 +54,7 @@ struct Callback {
     id: i32,
     class: Class,
     event: i32,
-    of: Option<Uuid>,
+    of: Option<String>,
 }
 
 impl Client {
@@ -58,11 +63,11 @@ impl Client {
             outgoing,
             flows: HashMap::new(),
             callbacks: Vec::new(),
-            next: [0; 3],
+            next: HashMap::new(),
         }
     }
 
-    fn register(&mut self, class: Class, event: i32, of: Option<Uuid>, last: i32) -> Result<i32, Refusal> {
+    fn register(&mut self, class: Class, event: i32, of: Option<String>, last: i32) -> Result<i32, Refusal> {
         if !(0..=last).contains(&event) {
             return Err(Refusal::new(
                 ErrorNumber::ERR_INTERNAL_ERROR,
@@ -70,15 +75,7 @@ impl Client {
             ));
         }
         // Each class counts by itself, as in real daemons.
-        let place = match class {
-            Class::Domain => 0,
-            Class::Network => 1,
-            _ => 2,
-        };
-        let next = self
-            .next
-            .get_mut(place)
-            .ok_or_else(|| Refusal::invalid("no such class"))?;
+        let next = self.next.entry(class).or_default();
         let id = *next;
         *next += 1;
         self.callbacks.push(Callback { id, class, event, of });
@@ -105,42 +102,75 @@ fn client(world: &mut World, id: u64) -> Result<&mut Client, Refusal> {
         .ok_or_else(|| Refusal::invalid("connection not open"))
 }
 
+/// How one class of objects is asked for its events: the calls, the argument that narrows, the last event there is.
+macro_rules! registration {
+    ($call:ident, $class:ident, $register:ident, $ret:ident, $field:ident . $id:ident, $deregister:ident, $last:expr) => {
+        $call.on_client::<$register>(|world, id, args| {
+            let of = args.$field.map(|of| of.$id.to_string());
+            let callback_id = client(world, id)?.register(Class::$class, args.event_id, of, $last.0)?;
+            Ok($ret { callback_id })
+        });
+        $call
+            .on_client::<$deregister>(|world, id, args| client(world, id)?.deregister(Class::$class, args.callback_id));
+    };
+}
+
 pub(super) fn answer(call: &mut Call<'_>) {
-    call.on_client::<ConnectDomainEventCallbackRegisterAny>(|world, id, args| {
-        let of = args.dom.map(|d| d.uuid);
-        let last = DomainEventID::NIC_MAC_CHANGE.0;
-        let callback_id = client(world, id)?.register(Class::Domain, args.event_id, of, last)?;
-        Ok(ConnectDomainEventCallbackRegisterAnyRet { callback_id })
-    });
-    call.on_client::<ConnectDomainEventCallbackDeregisterAny>(|world, id, args| {
-        client(world, id)?.deregister(Class::Domain, args.callback_id)
-    });
-    call.on_client::<ConnectNetworkEventRegisterAny>(|world, id, args| {
-        let of = args.net.map(|n| n.uuid);
-        let last = NetworkEventID::METADATA_CHANGE.0;
-        let callback_id = client(world, id)?.register(Class::Network, args.event_id, of, last)?;
-        Ok(ConnectNetworkEventRegisterAnyRet { callback_id })
-    });
-    call.on_client::<ConnectNetworkEventDeregisterAny>(|world, id, args| {
-        client(world, id)?.deregister(Class::Network, args.callback_id)
-    });
-    call.on_client::<ConnectStoragePoolEventRegisterAny>(|world, id, args| {
-        let of = args.pool.map(|p| p.uuid);
-        let last = StoragePoolEventID::REFRESH.0;
-        let callback_id = client(world, id)?.register(Class::StoragePool, args.event_id, of, last)?;
-        Ok(ConnectStoragePoolEventRegisterAnyRet { callback_id })
-    });
-    call.on_client::<ConnectStoragePoolEventDeregisterAny>(|world, id, args| {
-        client(world, id)?.deregister(Class::StoragePool, args.callback_id)
-    });
+    registration!(
+        call,
+        Domain,
+        ConnectDomainEventCallbackRegisterAny,
+        ConnectDomainEventCallbackRegisterAnyRet,
+        dom.uuid,
+        ConnectDomainEventCallbackDeregisterAny,
+        DomainEventID::NIC_MAC_CHANGE
+    );
+    registration!(
+        call,
+        Network,
+        ConnectNetworkEventRegisterAny,
+        ConnectNetworkEventRegisterAnyRet,
+        net.uuid,
+        ConnectNetworkEventDeregisterAny,
+        NetworkEventID::METADATA_CHANGE
+    );
+    registration!(
+        call,
+        StoragePool,
+        ConnectStoragePoolEventRegisterAny,
+        ConnectStoragePoolEventRegisterAnyRet,
+        pool.uuid,
+        ConnectStoragePoolEventDeregisterAny,
+        StoragePoolEventID::REFRESH
+    );
+    registration!(
+        call,
+        NodeDevice,
+        ConnectNodeDeviceEventRegisterAny,
+        ConnectNodeDeviceEventRegisterAnyRet,
+        dev.name,
+        ConnectNodeDeviceEventDeregisterAny,
+        NodeDeviceEventID::UPDATE
+    );
+    registration!(
+        call,
+        Secret,
+        ConnectSecretEventRegisterAny,
+        ConnectSecretEventRegisterAnyRet,
+        secret.uuid,
+        ConnectSecretEventDeregisterAny,
+        SecretEventID::VALUE_CHANGED
+    );
+    call.on::<ConnectRegisterCloseCallback>(|_, ()| Ok(()));
+    call.on::<ConnectUnregisterCloseCallback>(|_, ()| Ok(()));
 }
 
 /// Tells everybody who asked.
-fn tell<T: Topic>(world: &World, of: Uuid, message: impl Fn(i32) -> T) {
+fn tell<T: Topic>(world: &World, of: &str, message: impl Fn(i32) -> T) {
     for client in world.sessions.values() {
         for callback in &client.callbacks {
-            let wanted =
-                (callback.class, callback.event) == (T::CLASS, T::ID) && callback.of.is_none_or(|uuid| uuid == of);
+            let wanted = (callback.class, callback.event) == (T::CLASS, T::ID)
+                && callback.of.as_deref().is_none_or(|only| only == of);
             if !wanted {
                 continue;
             }
@@ -158,22 +188,24 @@ fn tell<T: Topic>(world: &World, of: Uuid, message: impl Fn(i32) -> T) {
 
 /// An event of a domain.
 pub(super) fn domain<T: Topic>(world: &World, dom: &DomainRef, message: impl Fn(i32) -> T) {
-    tell(world, dom.uuid, message);
+    tell(world, &dom.uuid.to_string(), message);
 }
 
 pub(super) fn lifecycle(world: &World, dom: &DomainRef, event: DomainEventType, detail: i32) {
-    tell(world, dom.uuid, |callback_id| DomainEventCallbackLifecycleMsg {
-        callback_id,
-        msg: DomainEventLifecycleMsg {
-            dom: dom.clone(),
-            event: event.0,
-            detail,
-        },
+    tell(world, &dom.uuid.to_string(), |callback_id| {
+        DomainEventCallbackLifecycleMsg {
+            callback_id,
+            msg: DomainEventLifecycleMsg {
+                dom: dom.clone(),
+                event: event.0,
+                detail,
+            },
+        }
     });
 }
 
 pub(super) fn network(world: &World, net: &NetworkRef, event: i32) {
-    tell(world, net.uuid, |callback_id| NetworkEventLifecycleMsg {
+    tell(world, &net.uuid.to_string(), |callback_id| NetworkEventLifecycleMsg {
         callback_id,
         net: net.clone(),
         event,
@@ -182,10 +214,50 @@ pub(super) fn network(world: &World, net: &NetworkRef, event: i32) {
 }
 
 pub(super) fn pool(world: &World, pool: &StoragePoolRef, event: i32) {
-    tell(world, pool.uuid, |callback_id| StoragePoolEventLifecycleMsg {
+    tell(world, &pool.uuid.to_string(), |callback_id| {
+        StoragePoolEventLifecycleMsg {
+            callback_id,
+            pool: pool.clone(),
+            event,
+            detail: 0,
+        }
+    });
+}
+
+pub(super) fn pool_refreshed(world: &World, pool: &StoragePoolRef) {
+    tell(world, &pool.uuid.to_string(), |callback_id| {
+        StoragePoolEventRefreshMsg {
+            callback_id,
+            pool: pool.clone(),
+        }
+    });
+}
+
+pub(super) fn device(world: &World, dev: &NodeDeviceRef, event: i32) {
+    tell(world, &dev.name.to_string_lossy(), |callback_id| {
+        NodeDeviceEventLifecycleMsg {
+            callback_id,
+            dev: dev.clone(),
+            event,
+            detail: 0,
+        }
+    });
+}
+
+pub(super) fn secret(world: &World, secret: &SecretRef, event: i32) {
+    tell(world, &secret.uuid.to_string(), |callback_id| SecretEventLifecycleMsg {
         callback_id,
-        pool: pool.clone(),
+        secret: secret.clone(),
         event,
         detail: 0,
+    });
+}
+
+pub(super) fn secret_value(world: &World, secret: &SecretRef) {
+    tell(world, &secret.uuid.to_string(), |callback_id| {
+        SecretEventValueChangedMsg {
+            callback_id,
+            secret: secret.clone(),
+        }
     });
 }

@@ -12,11 +12,12 @@ use tokio::{
 };
 
 use super::{
+    agent,
     call::{Call, Refusal},
-    connect, domain, event,
+    capabilities, connect, domain_define, domain_find, domain_look, domain_power, event,
     fault::Effect,
-    network, pool, transfer,
-    transfer::Consequence,
+    host, list, metadata, moment, network, network_update, node_device, pool, secret, stats,
+    transfer::{self, Consequence},
     volume,
     world::World,
 };
@@ -45,12 +46,7 @@ struct Cut;
 pub(super) async fn run(world: &Arc<Mutex<World>>, io: impl AsyncRead + AsyncWrite + Unpin + Send) {
     let (outgoing, mut unasked) = mpsc::unbounded_channel();
     let (late, mut answers) = mpsc::unbounded_channel();
-    let id = {
-        let mut world = lock(world);
-        let id = world.next();
-        world.sessions.insert(id, event::Client::new(outgoing));
-        id
-    };
+    let id = lock(world).welcome(event::Client::new(outgoing));
     let mut session = Session {
         world,
         id,
@@ -166,12 +162,25 @@ impl Session<'_> {
         }
         let mut call = Call::new(&mut world, self.id, header, payload);
         for area in [
-            domain::answer,
+            domain_find::answer,
+            domain_define::answer,
+            domain_power::answer,
+            domain_look::answer,
+            metadata::answer,
+            moment::answer,
+            stats::answer,
+            agent::answer,
             pool::answer,
             volume::answer,
             network::answer,
+            network_update::answer,
+            list::answer,
+            secret::answer,
+            node_device::answer,
             event::answer,
             transfer::answer,
+            host::answer,
+            capabilities::answer,
             connect::answer,
         ] {
             area(&mut call);

@@ -1,15 +1,16 @@
 //! Streams: volumes up and down, and a console that says what it is told.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     call::{Call, Refusal},
+    event,
+    pool::NO_SPACE,
     world::World,
 };
 use crate::{
     stream::Chunk,
     wire::{
-        constant::error::ErrorNumber,
         frame::{self, Header, STREAM_CHUNK},
         net::{MessageStatus, MessageType, StreamHole},
         remote::{
@@ -17,7 +18,7 @@ use crate::{
             record::StorageVolRef,
             storage_vol::{StorageVolDownload, StorageVolUpload},
         },
-        xdr::{Decode as _, Decoder},
+        xdr::{Decode as _, Decoder, Uuid},
     },
 };
 
@@ -36,7 +37,8 @@ pub(super) enum Flow {
         chunks: VecDeque<Chunk>,
         ended: bool,
     },
-    Echo,
+    /// A console or a channel, which says what it is told until the domain stops.
+    Echo { header: Header, domain: Uuid },
 }
 
 /// What a stream packet leads to.
@@ -49,8 +51,6 @@ pub(super) enum Consequence {
 
 /// Zeroes in a row that make a hole.
 const HOLE: usize = 64 << 10;
-/// `ENOSPC`.
-const NO_SPACE: i32 = 28;
 
 pub(super) fn answer(call: &mut Call<'_>) {
     let header = call.header.clone();
@@ -72,7 +72,7 @@ pub(super) fn answer(call: &mut Call<'_>) {
         world.open_flow(client, serial, flow)
     });
     call.on_client::<StorageVolDownload>(|world, client, args| {
-        let content = world.volume(&args.vol)?.content.clone();
+        let content = Arc::clone(&world.volume(&args.vol)?.content);
         let from = usize::try_from(args.offset).unwrap_or(usize::MAX).min(content.len());
         let length = usize::try_from(args.length)
             .ok()
@@ -92,13 +92,27 @@ pub(super) fn answer(call: &mut Call<'_>) {
             },
         )
     });
+    let header = call.header.clone();
     call.on_client::<DomainOpenConsole>(|world, client, args| {
-        world.running(&args.dom)?;
-        world.open_flow(client, serial, Flow::Echo)
+        let domain = world.running(&args.dom)?.uuid;
+        let known = world.domains.find(&domain).map(|d| world.guest_of(d));
+        world.open_flow(
+            client,
+            serial,
+            Flow::Echo {
+                header: header.clone(),
+                domain,
+            },
+        )?;
+        if let Some(guest) = known.filter(|guest| !guest.console.is_empty()) {
+            world.say(client, &header, &guest.console);
+        }
+        Ok(())
     });
+    let header = call.header.clone();
     call.on_client::<DomainOpenChannel>(|world, client, args| {
-        world.running(&args.dom)?;
-        world.open_flow(client, serial, Flow::Echo)
+        let domain = world.running(&args.dom)?.uuid;
+        world.open_flow(client, serial, Flow::Echo { header, domain })
     });
 }
 
@@ -123,6 +137,34 @@ impl World {
             .ok_or_else(|| Refusal::invalid("connection not open"))?;
         client.flows.insert(serial, flow);
         Ok(())
+    }
+
+    /// What a console says unasked, after the answer to its opening.
+    fn say(&mut self, client: u64, header: &Header, text: &[u8]) {
+        let data = header.answer(MessageType::STREAM, MessageStatus::CONTINUE);
+        if let Some(client) = self.sessions.get(&client)
+            && let Ok(packet) = frame::raw(&data, text)
+        {
+            // A client that is leaving does not read it.
+            drop(client.outgoing.send(packet));
+        }
+    }
+
+    /// The domain stops, and with it what its consoles say.
+    pub(super) fn end_consoles(&mut self, uuid: Uuid) {
+        let mut ended = Vec::new();
+        for (id, client) in &self.sessions {
+            for flow in client.flows.values() {
+                if let Flow::Echo { header, domain } = flow
+                    && *domain == uuid
+                {
+                    ended.push((*id, header.clone()));
+                }
+            }
+        }
+        for (client, header) in ended {
+            self.say(client, &header, &[]);
+        }
     }
 
     /// The next packet of any download of a client.
@@ -160,8 +202,10 @@ impl World {
         };
         if header.status != MessageStatus::CONTINUE {
             let failed = matches!(flow, Flow::Upload { failed: true, .. });
-            if let Some(client) = self.sessions.get_mut(&client) {
-                client.flows.remove(&header.serial);
+            if let Some(client) = self.sessions.get_mut(&client)
+                && let Some(Flow::Upload { volume, .. }) = client.flows.remove(&header.serial)
+            {
+                self.uploaded(&volume);
             }
             if failed {
                 return Consequence::Nothing;
@@ -170,7 +214,7 @@ impl World {
             return done.map_or(Consequence::Nothing, Consequence::Send);
         }
         match flow {
-            Flow::Echo => {
+            Flow::Echo { .. } => {
                 let back = frame::raw(&header.answer(MessageType::STREAM, MessageStatus::CONTINUE), payload);
                 back.map_or(Consequence::Nothing, Consequence::Send)
             }
@@ -191,29 +235,47 @@ impl World {
                 let (from, to) = (*at, at.saturating_add(length));
                 let (wanted, limit) = (volume.clone(), *end);
                 *at = to;
-                let Ok(volume) = self.volume(&wanted) else {
-                    return Consequence::Nothing;
+                let refused = match limit {
+                    Some(limit) if to > limit => Err(Refusal::argument("more than was promised")),
+                    _ => self.write(&wanted, from, to, (!is_hole).then_some(payload)),
                 };
-                let room = usize::try_from(volume.capacity)
-                    .unwrap_or(usize::MAX)
-                    .min(limit.unwrap_or(usize::MAX));
-                if to > room {
-                    let mut refusal = Refusal::new(
-                        ErrorNumber::ERR_SYSTEM_ERROR,
-                        "cannot write to stream: No space left on device",
-                    );
-                    refusal.0.int1 = NO_SPACE;
+                if let Err(refusal) = refused {
                     self.fail_flow(client, header.serial);
                     return Consequence::Send(refusal.frame(header, MessageType::STREAM));
                 }
-                if volume.content.len() < to {
-                    volume.content.resize(to, 0);
-                }
-                if let Some(room) = volume.content.get_mut(from..to).filter(|_| !is_hole) {
-                    room.copy_from_slice(payload);
-                }
                 Consequence::Nothing
             }
+        }
+    }
+
+    /// Writes data, or a hole, into a volume as far as the pool has room.
+    fn write(&mut self, wanted: &StorageVolRef, from: usize, to: usize, data: Option<&[u8]>) -> Result<(), Refusal> {
+        let Ok(volume) = self.volume(wanted) else {
+            return Ok(());
+        };
+        let before = volume.allocation();
+        let after = before.max(to as u64);
+        if self.pool_of(wanted)?.charge(before, after).is_none() {
+            let message = "cannot write to stream: No space left on device";
+            return Err(Refusal::system(NO_SPACE, message));
+        }
+        let volume = self.volume(wanted)?;
+        let content = Arc::make_mut(&mut volume.content);
+        if content.len() < to {
+            content.resize(to, 0);
+        }
+        if let Some((room, data)) = content.get_mut(from..to).zip(data) {
+            room.copy_from_slice(data);
+        }
+        Ok(())
+    }
+
+    /// What the daemon does after an upload: it looks at the volume anew.
+    fn uploaded(&mut self, wanted: &StorageVolRef) {
+        let Ok(volume) = self.volume(wanted) else { return };
+        volume.probe();
+        if let Ok(pool) = self.pool_of(wanted).map(|pool| pool.to_ref()) {
+            event::pool_refreshed(self, &pool);
         }
     }
 

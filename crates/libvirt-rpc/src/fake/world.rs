@@ -1,111 +1,69 @@
 //! What the daemon knows.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
+    ops::{Deref, DerefMut},
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
-use super::{event::Client, fault::Fault, guest::Guest};
-use crate::wire::{
-    constant::domain::{DomainShutoffReason, DomainState},
-    remote::record::{DomainRef, NetworkRef, StoragePoolRef, StorageVolRef},
-    xdr::Uuid,
-};
+use super::{event::Client, fault::Fault, guest::Guest, saved::State};
+use crate::wire::{constant::domain::DomainShutoffReason, xdr::Uuid};
 
 #[derive(Debug)]
 pub(super) struct World {
     me: Weak<Mutex<Self>>,
-    pub(super) cpus: i32,
-    pub(super) memory_kib: u64,
+    pub(super) state: State,
     pub(super) latency: Duration,
     pub(super) faults: Vec<Fault>,
     pub(super) guest: Arc<Guest>,
+    /// By the name of the domain, where it is not like all.
+    pub(super) guests: HashMap<String, Arc<Guest>>,
     pub(super) calls: HashMap<&'static str, usize>,
-    pub(super) domains: Vec<Domain>,
-    pub(super) pools: Vec<Pool>,
-    pub(super) networks: Vec<Network>,
     pub(super) sessions: HashMap<u64, Client>,
-    counter: u64,
+    clients: u64,
 }
 
-#[derive(Debug)]
-pub(super) struct Domain {
-    pub(super) name: String,
-    pub(super) uuid: Uuid,
-    pub(super) id: i32,
-    pub(super) xml: String,
-    /// By namespace, or by the name of the plain sorts.
-    pub(super) metadata: BTreeMap<String, String>,
-    pub(super) state: DomainState,
-    pub(super) reason: i32,
-    pub(super) memory_kib: u64,
-    pub(super) vcpus: u16,
-    pub(super) persistent: bool,
-    pub(super) autostart: bool,
-    pub(super) has_agent: bool,
-    pub(super) agent_up: bool,
-    pub(super) guest: super::guest::State,
+impl Deref for World {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
 }
 
-#[derive(Debug)]
-pub(super) struct Pool {
-    pub(super) name: String,
-    pub(super) uuid: Uuid,
-    pub(super) xml: String,
-    pub(super) path: String,
-    pub(super) capacity: u64,
-    pub(super) active: bool,
-    pub(super) persistent: bool,
-    pub(super) autostart: bool,
-    pub(super) volumes: Vec<Volume>,
-}
-
-#[derive(Debug)]
-pub(super) struct Volume {
-    pub(super) name: String,
-    pub(super) path: String,
-    pub(super) xml: String,
-    pub(super) capacity: u64,
-    pub(super) content: Vec<u8>,
-}
-
-#[derive(Debug)]
-pub(super) struct Network {
-    pub(super) name: String,
-    pub(super) uuid: Uuid,
-    pub(super) xml: String,
-    pub(super) active: bool,
-    pub(super) persistent: bool,
-    pub(super) autostart: bool,
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
 }
 
 impl World {
     pub(super) fn new(me: Weak<Mutex<Self>>) -> Self {
         let mut world = Self {
             me,
-            cpus: 64,
-            memory_kib: 256 << 20,
+            state: State::default(),
             latency: Duration::ZERO,
             faults: Vec::new(),
             guest: Arc::new(Guest::default()),
+            guests: HashMap::new(),
             calls: HashMap::new(),
-            domains: Vec::new(),
-            pools: Vec::new(),
-            networks: Vec::new(),
             sessions: HashMap::new(),
-            counter: 0,
+            clients: 0,
         };
         let path = "/var/lib/libvirt/images";
         let pool = format!("<pool type='dir'><name>default</name><target><path>{path}</path></target></pool>");
-        let network = "<network><name>default</name><bridge name='virbr0'/></network>";
+        let network = "<network><name>default</name><forward mode='nat'/><bridge name='virbr0'/>\
+            <ip address='192.168.122.1' netmask='255.255.255.0'>\
+            <dhcp><range start='192.168.122.2' end='192.168.122.254'/></dhcp></ip></network>";
         // invariant: these two are well-formed, and an error would only leave them out.
         drop(world.define_pool(&pool, true));
         drop(world.define_network(network, true));
-        for pool in &mut world.pools {
+        world.add_host_devices();
+        for pool in world.pools.iter_mut() {
             pool.active = true;
         }
-        for network in &mut world.networks {
+        for network in world.networks.iter_mut() {
             network.active = true;
         }
         world
@@ -120,6 +78,14 @@ impl World {
                 act(&mut world.lock().unwrap_or_else(PoisonError::into_inner));
             }
         });
+    }
+
+    /// A client has connected; its number.
+    pub(super) fn welcome(&mut self, client: Client) -> u64 {
+        // Not one of `next`, which may begin anew with a snapshot while clients are still on their way out.
+        self.clients += 1;
+        self.sessions.insert(self.clients, client);
+        self.clients
     }
 
     /// A number never given out before.
@@ -139,73 +105,31 @@ impl World {
 
     /// Memory running domains have, in KiB.
     pub(super) fn used_kib(&self) -> u64 {
-        self.domains
-            .iter()
-            .filter(|d| d.is_active())
-            .map(|d| d.memory_kib)
-            .sum()
+        let running = self.domains.iter().filter(|d| d.is_active());
+        running.map(|d| d.hardware.memory_kib).sum()
     }
 
     pub(super) fn stop_all(&mut self) {
-        for domain in &mut self.domains {
+        for domain in self.domains.iter_mut() {
             domain.stop(DomainShutoffReason::UNKNOWN);
         }
         self.domains.retain(|d| d.persistent);
         self.pools.retain(|p| p.persistent);
         self.networks.retain(|n| n.persistent);
     }
-}
 
-impl Domain {
-    pub(super) fn is_active(&self) -> bool {
-        self.id >= 0
-    }
-
-    pub(super) fn stop(&mut self, reason: DomainShutoffReason) {
-        if self.is_active() {
-            self.id = -1;
-            self.state = DomainState::SHUTOFF;
-            self.reason = reason.0;
-            self.agent_up = false;
-            self.guest = super::guest::State::default();
+    /// The host starts again: what has autostart runs.
+    pub(super) fn boot_host(&mut self) {
+        for pool in self.pools.iter_mut() {
+            pool.active = pool.autostart;
         }
-    }
-
-    pub(super) fn to_ref(&self) -> DomainRef {
-        DomainRef {
-            name: self.name.as_str().into(),
-            uuid: self.uuid,
-            id: self.id,
+        for network in self.networks.iter_mut() {
+            network.active = network.autostart;
         }
-    }
-}
-
-impl Pool {
-    pub(super) fn to_ref(&self) -> StoragePoolRef {
-        StoragePoolRef {
-            name: self.name.as_str().into(),
-            uuid: self.uuid,
-        }
-    }
-
-    pub(super) fn allocation(&self) -> u64 {
-        self.volumes.iter().map(|v| v.content.len() as u64).sum()
-    }
-
-    pub(super) fn volume_ref(&self, volume: &Volume) -> StorageVolRef {
-        StorageVolRef {
-            pool: self.name.as_str().into(),
-            name: volume.name.as_str().into(),
-            key: volume.path.as_str().into(),
-        }
-    }
-}
-
-impl Network {
-    pub(super) fn to_ref(&self) -> NetworkRef {
-        NetworkRef {
-            name: self.name.as_str().into(),
-            uuid: self.uuid,
+        let starting: Vec<Uuid> = self.domains.iter().filter(|d| d.autostart).map(|d| d.uuid).collect();
+        for uuid in starting {
+            // One that does not start is reported to nobody, as in real daemons.
+            drop(self.start_domain(uuid, false, false));
         }
     }
 }

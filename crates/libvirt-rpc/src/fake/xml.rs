@@ -23,6 +23,11 @@ impl<'a> Description<'a> {
         Ok(Self { text, document })
     }
 
+    /// The outermost element.
+    pub(super) fn root(&self) -> Node<'_, 'a> {
+        self.document.root_element()
+    }
+
     /// The element at a path below the root.
     pub(super) fn element(&self, path: &[&str]) -> Option<Node<'_, 'a>> {
         path.iter().try_fold(self.document.root_element(), |node, name| {
@@ -59,7 +64,10 @@ impl<'a> Description<'a> {
             Some("M" | "MiB") => 1 << 20,
             Some("GB") => 1_000_000_000,
             Some("G" | "GiB") => 1 << 30,
+            Some("TB") => 1_000_000_000_000,
             Some("T" | "TiB") => 1 << 40,
+            Some("P" | "PiB") => 1 << 50,
+            Some("E" | "EiB") => 1 << 60,
             Some(_) => return None,
         };
         number.checked_mul(unit)
@@ -81,35 +89,67 @@ impl<'a> Description<'a> {
         custom.chain(plain).collect()
     }
 
-    /// Whether the guest agent has a channel.
-    pub(super) fn has_agent(&self) -> bool {
-        self.document
-            .descendants()
-            .any(|node| node.has_tag_name("target") && node.attribute("name") == Some("org.qemu.guest_agent.0"))
+    /// All elements of a name, wherever they are.
+    pub(super) fn all(&self, name: &'a str) -> impl Iterator<Item = Node<'_, 'a>> {
+        self.document.descendants().filter(move |node| node.has_tag_name(name))
     }
 }
 
 /// The description with a UUID in it, and without metadata, which is kept apart.
-pub(super) fn normalised(text: &str, root: &str, uuid: Uuid) -> String {
+pub(super) fn normalised(text: &str, uuid: Uuid) -> String {
+    rewritten(text, uuid, |_| None)
+}
+
+/// The same, with something new at the beginning of the elements that lack it.
+pub(super) fn rewritten(text: &str, uuid: Uuid, mut lacks: impl FnMut(Node<'_, '_>) -> Option<String>) -> String {
     let Ok(document) = Document::parse(text) else {
         return text.to_owned();
     };
-    let child = |name: &str| {
-        document
-            .root_element()
-            .children()
-            .find(|c| c.has_tag_name(name))
-            .map(|c| c.range())
-    };
-    let mut out = text.to_owned();
-    if let Some(range) = child("metadata") {
-        out.replace_range(range, "");
+    let root = document.root_element();
+    let mut edits = Vec::new();
+    for name in APART {
+        edits.extend(child(root, name).map(|node| (node.range(), String::new())));
     }
-    if child("uuid").is_none()
-        && let Some(at) = out.find("</name>")
+    if child(root, "uuid").is_none()
+        && let Some(name) = child(root, "name")
     {
-        out.insert_str(at + "</name>".len(), &format!("<uuid>{uuid}</uuid>"));
+        let end = name.range().end;
+        edits.push((end..end, format!("<uuid>{uuid}</uuid>")));
     }
-    debug_assert!(out.contains(root));
+    for node in root.descendants().filter(Node::is_element) {
+        let Some(addition) = lacks(node) else { continue };
+        let range = node.range();
+        let Some(end) = text.get(range.clone()).and_then(|element| element.find('>')) else {
+            continue;
+        };
+        let end = range.start + end;
+        if text.get(..end).is_some_and(|open| open.ends_with('/')) {
+            let name = node.tag_name().name();
+            edits.push((end - 1..end + 1, format!(">{addition}</{name}>")));
+        } else {
+            edits.push((end + 1..end + 1, addition));
+        }
+    }
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut out = text.to_owned();
+    for (range, new) in edits.into_iter().rev() {
+        out.replace_range(range, &new);
+    }
     out
+}
+
+/// What a description has and is kept apart from it, because calls change it.
+const APART: [&str; 3] = ["metadata", "title", "description"];
+
+/// A child of an element.
+pub(super) fn child<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
+    node.children().find(|child| child.has_tag_name(name))
+}
+
+/// Text that can stand in XML.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('\'', "&apos;")
 }

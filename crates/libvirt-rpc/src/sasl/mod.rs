@@ -1,4 +1,12 @@
 //! Proving who one is by SASL: mechanisms without I/O, the conversation with the daemon in [`authenticate`].
+//!
+//! What is sent to a peer that nobody has verified (TLS with `no_verify=1`, ssh with `known_hosts_verify=ignore`, any
+//! command of `ext`) was a decision. PLAIN is refused there, because it hands the password over. SCRAM is allowed:
+//! whoever writes such a URI has chosen to trust the way, and a daemon that is not the real one still learns no
+//! password and cannot give the proof that it knows it, so that an impostor alone is found out. What it does learn is
+//! enough to try passwords against at leisure, and somebody in between who passes all of it on to the real daemon gets
+//! the connection; binding SCRAM to the channel would end that, but libvirt's daemons offer no `-PLUS` mechanism.
+//! Refusing SCRAM as well lost, because it would leave no way to log in over a command that is its own protection.
 
 use crate::{
     Connection, Error,

@@ -87,7 +87,7 @@ impl Stream {
         while data.has_remaining() {
             poll_fn(|cx| self.poll_room(cx)).await?;
             let chunk = data.split_to(data.len().min(STREAM_CHUNK));
-            self.push(MessageType::STREAM, &chunk)?;
+            self.push(MessageType::STREAM, chunk)?;
         }
         Ok(())
     }
@@ -101,7 +101,8 @@ impl Stream {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let header = self.header(MessageType::STREAM_HOLE);
         let packet = frame::message(&header, &StreamHole { length, flags: 0 });
-        self.push_frame(packet.map_err(|error| Error::argument(self.info.name, error))?);
+        let packet = packet.map_err(|error| Error::argument(self.info.name, error))?;
+        self.push_frame(packet, Bytes::new());
         Ok(())
     }
 
@@ -146,15 +147,15 @@ impl Stream {
         }
     }
 
-    fn push(&self, kind: MessageType, data: &[u8]) -> Result<(), Error> {
-        let packet = frame::raw(&self.header(kind), data);
-        self.push_frame(packet.map_err(|error| Error::argument(self.info.name, error))?);
+    fn push(&self, kind: MessageType, data: Bytes) -> Result<(), Error> {
+        let head = frame::head(&self.header(kind), data.len());
+        self.push_frame(head.map_err(|error| Error::argument(self.info.name, error))?, data);
         Ok(())
     }
 
-    fn push_frame(&self, packet: Vec<u8>) {
+    fn push_frame(&self, packet: Vec<u8>, body: Bytes) {
         let mut state = self.connection.shared().lock();
-        state.streams.push(self.serial, packet);
+        state.streams.push(self.serial, packet, body);
         state.wake_driver();
     }
 
@@ -206,7 +207,8 @@ impl AsyncWrite for Stream {
         let part = data.get(..data.len().min(STREAM_CHUNK)).unwrap_or(data);
         // An empty packet would be the end of the stream.
         if !part.is_empty() {
-            self.push(MessageType::STREAM, part).map_err(io::Error::other)?;
+            self.push(MessageType::STREAM, Bytes::copy_from_slice(part))
+                .map_err(io::Error::other)?;
         }
         Poll::Ready(Ok(part.len()))
     }

@@ -240,9 +240,13 @@ impl Streams {
     }
 
     /// Queues a packet.
-    pub(crate) fn push(&mut self, serial: u32, frame: Vec<u8>) {
-        self.queued += frame.len();
-        self.queue.push_back((serial, Outgoing::new(frame)));
+    pub(crate) fn push(&mut self, serial: u32, frame: Vec<u8>, body: Bytes) {
+        let message = Outgoing {
+            body,
+            ..Outgoing::new(frame)
+        };
+        self.queued += message.len();
+        self.queue.push_back((serial, message));
     }
 
     pub(crate) fn has_outgoing(&self) -> bool {
@@ -251,7 +255,7 @@ impl Streams {
 
     pub(crate) fn next_outgoing(&mut self) -> Option<Outgoing> {
         let (_, message) = self.queue.pop_front()?;
-        self.queued = self.queued.saturating_sub(message.frame.len());
+        self.queued = self.queued.saturating_sub(message.len());
         if self.queued < self.limit {
             for entry in self.entries.values_mut() {
                 if let Some(writer) = entry.writer.take() {
@@ -274,7 +278,7 @@ impl Streams {
             ..Header::call(&entry.info, serial)
         };
         if let Ok(packet) = frame::raw(&header, &[]) {
-            self.push(serial, packet);
+            self.push(serial, packet, Bytes::new());
         }
     }
 
@@ -301,7 +305,7 @@ impl Streams {
         self.queue.retain(|(owner, message)| {
             let keep = *owner != serial;
             if !keep {
-                *queued = queued.saturating_sub(message.frame.len());
+                *queued = queued.saturating_sub(message.len());
             }
             keep
         });

@@ -12,7 +12,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) mod process;
-pub(crate) mod ssh;
+pub mod ssh;
 pub(crate) mod tcp;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;

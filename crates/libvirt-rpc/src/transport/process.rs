@@ -36,7 +36,7 @@ pub(crate) struct Complaints {
 /// As much as is kept of what it complains about.
 const COMPLAINTS: usize = 4096;
 /// How long a command that has closed its output may take to say why.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Starts a command.
 pub(crate) fn start(mut command: Command) -> Result<(Process, Complaints), Error> {

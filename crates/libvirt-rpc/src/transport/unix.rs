@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
     task::{Context, Poll, ready},
 };
@@ -13,7 +13,10 @@ use bytes::BytesMut;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
-use tokio::{io::Interest, net::UnixStream};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    net::UnixStream,
+};
 
 use super::{READ, Transport};
 use crate::{
@@ -22,12 +25,13 @@ use crate::{
 };
 
 /// Connects to the socket of `uri`.
-pub(crate) async fn connect(uri: &Uri, read_only: bool) -> Result<UnixStream, Error> {
+pub(crate) async fn connect(uri: &Uri, read_only: bool) -> Result<Unix, Error> {
     let candidates = sockets(uri, read_only, rustix::process::getuid().is_root())?;
     let path = candidates.iter().find(|p| p.exists()).or_else(|| candidates.last());
     let path = path.map_or_else(PathBuf::new, Clone::clone);
     UnixStream::connect(&path)
         .await
+        .and_then(Unix::new)
         .map_err(|e| Error::connect(path.display().to_string(), e))
 }
 
@@ -73,7 +77,7 @@ fn sockets(uri: &Uri, read_only: bool, is_root: bool) -> Result<Vec<PathBuf>, ur
 }
 
 /// The modular daemon that serves a driver.
-pub(super) fn modular(driver: &str) -> Option<&'static str> {
+pub(crate) fn modular(driver: &str) -> Option<&'static str> {
     Some(match driver {
         "qemu" => "virtqemud",
         "lxc" => "virtlxcd",
@@ -95,21 +99,63 @@ pub(super) fn modular(driver: &str) -> Option<&'static str> {
 /// Descriptors the kernel may hand over in one read; the protocol allows 32 a message.
 const FILES: usize = 32;
 
+/// Bytes under way that are asked for.
+const SEND_BUFFER: usize = 1 << 20;
+
 /// A connected socket.
+///
+/// It is registered for reading only. A socket that is registered for writing too wakes its owner whenever the daemon
+/// has taken something out of it, which would be once more for every call.
 #[derive(Debug)]
 pub(crate) struct Unix {
-    socket: UnixStream,
+    socket: AsyncFd<OwnedFd>,
+    /// The same socket, registered for writing, for as long as it is full.
+    full: Option<AsyncFd<OwnedFd>>,
     /// What a read fills before it joins the rest: `recvmsg` wants initialised memory, and once is enough.
     scratch: Box<[u8]>,
 }
 
-impl From<UnixStream> for Unix {
-    fn from(socket: UnixStream) -> Self {
-        Self {
-            socket,
+impl Unix {
+    fn new(socket: UnixStream) -> io::Result<Self> {
+        // As large as an unprivileged process may have it; the kernel trims it. A writer is only woken when three quarters
+        // of the buffer are free, and what is left then is all that keeps the daemon busy until we have filled it again.
+        rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+        Ok(Self {
+            socket: watch(socket.into_std()?.into(), Interest::READABLE)?,
+            full: None,
             scratch: vec![0; READ].into(),
+        })
+    }
+
+    /// Does what writes, when the socket has room for it.
+    fn poll_write_io(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut room = match &self.full {
+                Some(full) => Some(ready!(full.poll_write_ready(cx))?),
+                None => None,
+            };
+            match (write(self.socket.get_ref().as_fd()), &mut room) {
+                (Err(error), Some(room)) if error.kind() == io::ErrorKind::WouldBlock => room.clear_ready(),
+                (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let again = self.socket.get_ref().try_clone()?;
+                    self.full = Some(watch(again, Interest::WRITABLE)?);
+                }
+                (done, _) => return Poll::Ready(done),
+            }
         }
     }
+}
+
+#[expect(
+    deprecated,
+    reason = "its heir is unsafe for the sake of types that can lose their descriptor, which an OwnedFd cannot"
+)]
+fn watch(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(socket, interest)
 }
 
 impl Transport for Unix {
@@ -120,50 +166,37 @@ impl Transport for Unix {
         files: &mut VecDeque<OwnedFd>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.socket.poll_read_ready(cx))?;
-            let Self { socket, scratch } = self;
-            let mut drained = None;
-            let done = socket.try_io(Interest::READABLE, || {
-                let before = files.len();
-                let got = receive(socket, scratch, buffer, files)?;
-                // A short read has emptied the socket, and asking again would only cost a system call. Not so one
-                // that ends with descriptors: the kernel stops there whatever follows.
-                if got > 0 && got < scratch.len() && files.len() == before {
-                    drained = Some(got);
-                    return Err(io::ErrorKind::WouldBlock.into());
+            let mut guard = ready!(self.socket.poll_read_ready(cx))?;
+            let before = files.len();
+            match receive(self.socket.get_ref().as_fd(), &mut self.scratch, buffer, files) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Ok(got) => {
+                    // A short read has emptied the socket, and asking again would only cost a system call. Not so one
+                    // that ends with descriptors: the kernel stops there whatever follows.
+                    if got > 0 && got < self.scratch.len() && files.len() == before {
+                        guard.clear_ready();
+                    }
+                    return Poll::Ready(Ok(got));
                 }
-                Ok(got)
-            });
-            match (done, drained) {
-                (_, Some(got)) => return Poll::Ready(Ok(got)),
-                (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {}
-                (done, None) => return Poll::Ready(done),
+                failed => return Poll::Ready(failed),
             }
         }
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.socket.poll_write_ready(cx))?;
-            match self.socket.try_write_vectored(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return Poll::Ready(done),
-            }
-        }
+        self.poll_write_io(cx, |socket| {
+            let mut control = SendAncillaryBuffer::default();
+            Ok(rustix::net::sendmsg(socket, bytes, &mut control, SendFlags::NOSIGNAL)?)
+        })
     }
 
     fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.full = None;
         Poll::Ready(Ok(()))
     }
 
     fn poll_send_file(&mut self, cx: &mut Context<'_>, file: &OwnedFd) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.socket.poll_write_ready(cx))?;
-            match self.socket.try_io(Interest::WRITABLE, || send_file(&self.socket, file)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return Poll::Ready(done),
-            }
-        }
+        self.poll_write_io(cx, |socket| send_file(socket, file)).map_ok(|_| ())
     }
 
     fn carries_files(&self) -> bool {
@@ -172,7 +205,7 @@ impl Transport for Unix {
 }
 
 fn receive(
-    socket: &UnixStream,
+    socket: BorrowedFd<'_>,
     scratch: &mut [u8],
     buffer: &mut BytesMut,
     files: &mut VecDeque<OwnedFd>,
@@ -181,7 +214,7 @@ fn receive(
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let got = rustix::net::recvmsg(
-        socket.as_fd(),
+        socket,
         &mut [IoSliceMut::new(scratch)],
         &mut control,
         RecvFlags::CMSG_CLOEXEC,
@@ -195,14 +228,18 @@ fn receive(
     Ok(got.bytes)
 }
 
-fn send_file(socket: &UnixStream, file: &OwnedFd) -> io::Result<()> {
+fn send_file(socket: BorrowedFd<'_>, file: &OwnedFd) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let files = [file.as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&files));
     // The daemon takes one descriptor with exactly one byte a time.
-    rustix::net::sendmsg(socket.as_fd(), &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+    Ok(rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(&[0])],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?)
 }
 
 #[cfg(test)]

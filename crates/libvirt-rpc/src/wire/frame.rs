@@ -79,6 +79,22 @@ pub fn raw(header: &Header, payload: &[u8]) -> Result<Vec<u8>, Error> {
     finish(out)
 }
 
+/// What goes before so many bytes of stream data to make them a whole message.
+///
+/// # Errors
+/// When the message is too long.
+pub fn head(header: &Header, payload: usize) -> Result<Vec<u8>, Error> {
+    let mut out = start(header, HEADER)?;
+    let length = u32::try_from(HEADER + payload).unwrap_or(u32::MAX);
+    if HEADER + payload > MAX {
+        return Err(Error::FrameLength { length });
+    }
+    if let Some(word) = out.first_chunk_mut() {
+        *word = length.to_be_bytes();
+    }
+    Ok(out)
+}
+
 fn start(header: &Header, capacity: usize) -> Result<Vec<u8>, Error> {
     let mut out = Vec::with_capacity(capacity);
     out.extend_from_slice(&[0; LENGTH]);

@@ -46,7 +46,7 @@ async fn a_domain_lives_its_life() {
     assert_eq!(error.code(), Some(ErrorNumber::ERR_NO_DOMAIN));
 }
 
-/// go-libvirt#105, #182, #97.
+/// Row 4: go-libvirt#105, #182. Row 5: go-libvirt#97.
 #[tokio::test]
 async fn a_call_without_answer_ends_at_its_deadline_and_its_late_answer_confuses_nobody() {
     let daemon = Daemon::new();
@@ -78,7 +78,7 @@ async fn dropping_a_call_leaves_the_connection_as_it_was() {
     assert_eq!(soon(connection.hypervisor_type()).await.unwrap(), "QEMU");
 }
 
-/// shakenfist#3304, kubevirt#16276: five slow calls would stop the daemon from reading.
+/// Row 27: shakenfist#3304, kubevirt#16276: five slow calls would stop the daemon from reading.
 #[tokio::test]
 async fn slow_calls_never_block_fast_ones() {
     let daemon = Daemon::new();
@@ -107,7 +107,7 @@ async fn slow_calls_never_block_fast_ones() {
     assert!(!error.maybe_executed(), "{error}");
 }
 
-/// go-libvirt#132, #133, #88, #120.
+/// Row 6: go-libvirt#132, #133, #88, #120.
 #[tokio::test]
 async fn a_daemon_that_dies_fails_all_that_wait_and_says_what_was_sent() {
     let daemon = Daemon::new();
@@ -148,7 +148,7 @@ async fn a_cut_after_execution_is_told_from_one_before_a_call() {
     assert_eq!(daemon.domains(), ["x"]);
 }
 
-/// vagrant-libvirt#716, webvirtcloud#230.
+/// Row 19: vagrant-libvirt#716, webvirtcloud#230.
 #[tokio::test]
 async fn an_old_daemon_is_asked_the_old_way() {
     let daemon = Daemon::new();
@@ -250,7 +250,7 @@ async fn a_host_without_memory_starts_nothing() {
     assert_eq!(connection.node_info().await.unwrap().model, "x86_64");
 }
 
-/// kubevirt#1630, cloudstack#8437: nothing of ours has to be polled for the connection to live.
+/// Row 29: kubevirt#1630, cloudstack#8437: nothing of ours has to be polled for the connection to live.
 #[tokio::test(start_paused = true)]
 async fn a_silent_peer_is_dead_after_a_while_and_a_living_one_is_not() {
     let options = || Options::new().keepalive(Duration::from_secs(1), 3);

@@ -22,7 +22,7 @@ async fn greeted_with(bytes: &'static [u8], stays: bool) -> Error {
     opened.unwrap_err()
 }
 
-/// libvirt#69.
+/// Row 31: libvirt#69.
 #[tokio::test]
 async fn text_in_place_of_a_frame_is_shown() {
     let http = greeted_with(b"HTTP/1.1 400 Bad Request\r\n\r\n", true).await;
@@ -44,7 +44,7 @@ async fn a_length_no_peer_may_send_ends_the_connection() {
     }
 }
 
-/// terraform#904: the deadline covers everything up to the open connection.
+/// Row 11: terraform#904: the deadline covers everything up to the open connection.
 #[tokio::test]
 async fn a_peer_that_never_answers_is_given_up() {
     assert_eq!(greeted_with(b"", true).await.kind(), Kind::Deadline);

@@ -13,7 +13,15 @@ use crate::support::soon;
 /// A running daemon; it ends with this value.
 pub(crate) struct Libvirtd {
     dir: PathBuf,
+    setup: Setup,
     child: Child,
+}
+
+/// How it is started.
+struct Setup {
+    listens: bool,
+    sasl: PathBuf,
+    before: String,
 }
 
 /// Everything the daemon writes goes below `$dir`; what it knows of the machine's own libvirt is hidden.
@@ -25,10 +33,37 @@ mount --bind "$dir/etc" /etc/libvirt
 mount --bind "$dir/lib" /var/lib/libvirt
 mount --bind "$dir/log" /var/log/libvirt
 mount --bind "$dir/cache" /var/cache/libvirt
+eval "$before"
 # Not exec: somebody has to be the parent of what QEMU leaves behind.
 libvirtd $flags &
 wait
 "#;
+
+impl Setup {
+    fn spawn(&self, dir: &Path) -> Child {
+        let network = if self.listens { "--uts" } else { "--net" };
+        Command::new("unshare")
+            .args([
+                "--mount",
+                network,
+                "--pid",
+                "--fork",
+                "--kill-child=KILL",
+                "--mount-proc",
+            ])
+            .args(["bash", "-euc", START])
+            .env("flags", if self.listens { "--listen" } else { "" })
+            .env("SASL_CONF_PATH", &self.sasl)
+            .env("before", &self.before)
+            .env("dir", dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(dir.join("stderr")).unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    }
+}
 
 impl Libvirtd {
     /// Starts one, or says loudly why not. In CI a missing package is a failure.
@@ -43,6 +78,17 @@ impl Libvirtd {
 
     /// As [`start_with`](Self::start_with), with SASL configured in a folder.
     pub(crate) async fn start_sasl(test: &str, config: &str, listens: bool, sasl: &Path) -> Option<Self> {
+        Self::start_after(test, config, listens, sasl, "").await
+    }
+
+    /// As [`start_sasl`](Self::start_sasl), after a script that may use `$dir`.
+    pub(crate) async fn start_after(
+        test: &str,
+        config: &str,
+        listens: bool,
+        sasl: &Path,
+        before: &str,
+    ) -> Option<Self> {
         let missing = ["libvirtd", "unshare"]
             .into_iter()
             .find(|program| !is_installed(program));
@@ -79,27 +125,13 @@ impl Libvirtd {
         .unwrap();
         let qemu = "stdio_handler = \"file\"\nsecurity_driver = \"none\"\nuser = \"root\"\ngroup = \"root\"\n";
         std::fs::write(dir.join("etc/qemu.conf"), qemu).unwrap();
-        let network = if listens { "--uts" } else { "--net" };
-        let child = Command::new("unshare")
-            .args([
-                "--mount",
-                network,
-                "--pid",
-                "--fork",
-                "--kill-child=KILL",
-                "--mount-proc",
-            ])
-            .args(["bash", "-euc", START])
-            .env("flags", if listens { "--listen" } else { "" })
-            .env("SASL_CONF_PATH", sasl)
-            .env("dir", &dir)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(dir.join("stderr")).unwrap())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let daemon = Self { dir, child };
+        let setup = Setup {
+            listens,
+            sasl: sasl.to_owned(),
+            before: before.to_owned(),
+        };
+        let child = setup.spawn(&dir);
+        let daemon = Self { dir, setup, child };
         soon(daemon.ready()).await;
         Some(daemon)
     }
@@ -108,6 +140,11 @@ impl Libvirtd {
         while tokio::net::UnixStream::connect(self.socket()).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Where everything of it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.dir
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -119,12 +156,17 @@ impl Libvirtd {
         format!("{driver}+unix://{path}?socket={}", self.socket().display())
     }
 
+    /// The process that is in all namespaces of the daemon.
+    pub(crate) fn leader(&self) -> String {
+        let parent = self.child.id().unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+        children.trim().to_owned()
+    }
+
     /// Signals the processes of a name that belong to this daemon, and no others.
     pub(crate) async fn signal(&self, name: &str, signal: &str) {
-        let leader = self.child.id().unwrap();
         let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
-        let own = space(children.trim());
+        let own = space(&self.leader());
         assert!(own.is_some());
         let ours = |pid: &str| space(pid) == own;
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -140,6 +182,14 @@ impl Libvirtd {
     /// Kills it as if by loss of power.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.unwrap();
+    }
+}
+
+impl Libvirtd {
+    /// Starts it again after it was killed.
+    pub(crate) async fn restart(&mut self) {
+        self.child = self.setup.spawn(&self.dir);
+        soon(self.ready()).await;
     }
 }
 

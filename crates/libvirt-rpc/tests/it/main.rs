@@ -11,13 +11,27 @@
 
 mod auth;
 mod calls;
+mod coverage;
+mod elsewhere;
 mod events;
+mod fake_guest;
+mod fake_host;
+mod fake_life;
+mod fake_storage;
 mod junk;
 mod libvirtd;
+mod old;
 mod qemu;
 mod real;
+mod real_domain;
+mod real_host;
+mod real_storage;
+mod rows;
 #[cfg(feature = "sasl")]
 mod sasl;
+#[cfg(feature = "russh")]
+mod ssh;
+mod sshd;
 mod streams;
 mod support;
 #[cfg(feature = "tls")]

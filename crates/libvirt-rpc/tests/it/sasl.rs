@@ -126,6 +126,7 @@ async fn a_command_carries_a_proof_but_not_a_password() {
     assert!(refused.to_string().contains("over ext"), "{refused}");
 }
 
+/// Row 21: go-libvirt#221, terraform#810.
 #[tokio::test]
 async fn terraform_810_what_is_offered_and_what_could_be_used_is_said() {
     let Some(folder) = users("sasl-offer", "digest-md5") else {

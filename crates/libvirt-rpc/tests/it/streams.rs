@@ -41,7 +41,7 @@ impl AsyncRead for Dribble {
     }
 }
 
-/// go-libvirt#82: short reads.
+/// Row 12: go-libvirt#82: short reads.
 #[tokio::test]
 async fn a_source_that_dribbles_arrives_whole() {
     let daemon = Daemon::new();
@@ -63,7 +63,7 @@ async fn a_source_that_dribbles_arrives_whole() {
     assert!(back == data);
 }
 
-/// terraform#308, #1318: the source fails half-way.
+/// Row 13: terraform#308, #1318: the source fails half-way.
 #[tokio::test]
 async fn a_source_that_fails_aborts_the_upload_and_nothing_else() {
     let daemon = Daemon::new();
@@ -92,6 +92,7 @@ async fn a_full_disk_is_told_while_the_upload_runs() {
     let daemon = Daemon::new();
     let connection = daemon.connect().await.unwrap();
     let vol = volume(&connection, "small", 1000).await;
+    assert!(daemon.resize_pool("default", 1_000_000));
     let error = soon(connection.volume_upload(&vol, &pattern(5_000_000)[..], None))
         .await
         .unwrap_err();
@@ -103,7 +104,7 @@ async fn a_full_disk_is_told_while_the_upload_runs() {
     assert_eq!(soon(connection.hostname()).await.unwrap(), "fake");
 }
 
-/// go-libvirt#241: a sink that fails in the middle of a download.
+/// Row 1: go-libvirt#241: a sink that fails in the middle of a download.
 #[tokio::test]
 async fn a_download_given_up_leaves_the_connection_usable() {
     let daemon = Daemon::new();
@@ -125,7 +126,7 @@ async fn a_download_given_up_leaves_the_connection_usable() {
     }
 }
 
-/// A hole must not be written as data: 67,108,864 bytes, not 4,120.
+/// Row 15: a hole must not be written as data: 67,108,864 bytes, not 4,120.
 #[tokio::test]
 async fn holes_stay_holes_both_ways() {
     let daemon = Daemon::new();
@@ -197,7 +198,7 @@ async fn a_console_is_read_and_written() {
     assert_eq!(&echo, b"login: ");
 }
 
-/// terraform#594, #478: eight uploads on one connection, one of them stuck.
+/// Row 14: terraform#594, #478: eight uploads on one connection, one of them stuck.
 #[tokio::test]
 async fn a_stuck_upload_does_not_stop_the_others() {
     let daemon = Daemon::new();

@@ -20,6 +20,11 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(SOON, future).await.expect("it hangs")
 }
 
+/// The same for what an emulated machine does, which on a busy real one takes its time.
+pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(6 * SOON, future).await.expect("it hangs")
+}
+
 /// A port nobody has: below those the kernel gives away, and each only once.
 pub(crate) fn port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);

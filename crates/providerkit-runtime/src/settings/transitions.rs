@@ -24,7 +24,7 @@ pub struct TransitionsConfig {
     pub failed_hold: Period,
     /// How long the backend may take to end an operation that was cancelled before it is cut off.
     pub cancel_grace: Period,
-    /// How often the backend is asked what there is.
+    /// How often the backend is asked what there is; 0 for only when it says that something changed.
     pub reconcile_interval: Period,
     /// How many fence marks of machines that do not exist are remembered.
     pub ghost_marks: NonZeroU32,
@@ -120,7 +120,7 @@ pub struct Transitions {
     pub failed_hold: Duration,
     /// How long a cancelled operation may take to end.
     pub cancel_grace: Duration,
-    /// How often the backend is asked what there is.
+    /// How often the backend is asked what there is; 0 for only when it says that something changed.
     pub reconcile_interval: Duration,
     /// How many fence marks of unknown machines are remembered.
     pub ghost_marks: NonZeroUsize,
@@ -145,7 +145,7 @@ impl Transitions {
             failed_slots: config.failed_slots,
             failed_hold: config.failed_hold.0,
             cancel_grace: config.cancel_grace.0,
-            reconcile_interval: positive("reconcile_interval", config.reconcile_interval),
+            reconcile_interval: config.reconcile_interval.0,
             ghost_marks: config.ghost_marks.try_into().unwrap_or(NonZeroUsize::MAX),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use providerkit::{
     Backend, Capabilities, CapacityType, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
-    DrainRequest, Error, HostRef, Profile, Slot,
+    DrainRequest, Error, HostRef, Known, Profile, Slot,
 };
 
 const PROVIDER: &str = "bench";
@@ -26,7 +26,7 @@ impl Backend for Instant {
         Capabilities::default().delete(DeleteSupport::Always)
     }
 
-    async fn describe(&self) -> Result<Vec<Slot>, Error> {
+    async fn describe(&self, _: &[Known]) -> Result<Vec<Slot>, Error> {
         let profiles = profiles();
         let kinds = profiles.iter().cycle();
         let slots = kinds.take(self.machines).enumerate();

@@ -99,6 +99,10 @@ pub(crate) fn accept(draft: &mut Draft<'_>, call: &Call, rules: &Rules<'_>) -> R
     if record.machine.state != transition.start() {
         return Err(Refusal::new(RefusalKind::Position, out_of_place(&record, transition)));
     }
+    if let Some(reason) = record.withheld.as_ref().filter(|_| record.is_hidden()) {
+        let text = format!("machine `{id}` cannot be created now: {reason}; List shows those that can");
+        return Err(Refusal::new(RefusalKind::Exhausted, text));
+    }
     rules.backend.admit(&record.machine, transition).map_err(|error| {
         let kind = match error.kind() {
             ErrorKind::Unsupported => RefusalKind::Unsupported,

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use providerkit_backend::{HostRef, Machine, MachineId, Profile, ShardId, State};
+use providerkit_backend::{Adopted, Machine, MachineId, Profile, ShardId, Slot, State};
 
 use crate::{
     binding, convert,
@@ -63,14 +63,24 @@ impl<'view> Draft<'view> {
         }
     }
 
-    /// Puts a record in place. It gets a fresh revision if BigFleet sees any difference.
+    /// Puts a record in place. It gets a fresh revision if List shows any difference, other than that it shows it no
+    /// more: a delta cannot say that, and must not show what is hidden.
     pub(crate) fn put(&mut self, mut record: Record) -> Arc<Record> {
-        if self
-            .machine(&record.machine.id)
-            .is_none_or(|old| !old.looks_like(&record))
-        {
+        let hidden = record.is_hidden();
+        let (differs, came_back) = match self.machine(&record.machine.id) {
+            None => (!hidden, false),
+            Some(old) => {
+                let moved = old.machine.state != record.machine.state;
+                let shown = !hidden && (old.is_hidden() || !old.looks_like(&record));
+                (shown || moved, moved && record.machine.state == State::Speculative)
+            }
+        };
+        if differs {
             self.head += 1;
             record.revision = self.head;
+        }
+        if came_back {
+            record.returned = self.head;
         }
         let record = Arc::new(record);
         self.machines
@@ -129,24 +139,42 @@ impl<'view> Draft<'view> {
     }
 
     /// Adds a machine for a slot, under the slot's own name or, where that is taken, a fresh one.
-    pub(crate) fn add(
-        &mut self,
-        slot: Arc<str>,
-        after: u32,
-        profile: &Arc<Profile>,
-        host: Option<HostRef>,
-    ) -> Option<Arc<Record>> {
-        let (generation, id) = self.fresh_id(&slot, after)?;
-        let shape = self.shape(profile);
-        let mut machine = Machine::new(id, Arc::clone(&shape.profile));
+    pub(crate) fn add(&mut self, slot: Slot, after: u32) -> Option<Arc<Record>> {
+        let (generation, id) = self.fresh_id(&slot.name, after)?;
+        let mut machine = Machine::new(id, Arc::clone(&slot.profile));
         machine.metadata = binding::unbound();
-        machine.state = if host.is_some() {
-            State::Idle
+        machine.host.clone_from(&slot.host);
+        if machine.host.is_some() {
+            machine.state = State::Idle;
+        }
+        Some(self.begin(slot, generation, machine))
+    }
+
+    /// Adds a machine that the substrate has already, under the id it has there; `None` if that is taken.
+    pub(crate) fn adopt(&mut self, slot: Slot, adopted: Adopted) -> Option<Arc<Record>> {
+        if self.is_taken(&adopted.machine) {
+            return None;
+        }
+        let generation = generation(&slot.name, adopted.machine.as_str());
+        let mut machine = Machine::new(adopted.machine, Arc::clone(&slot.profile));
+        machine.host = Some(adopted.host);
+        if adopted.cluster.is_some() {
+            machine.state = State::Configured;
+            machine.metadata = Arc::new(adopted.metadata);
         } else {
-            State::Speculative
-        };
-        machine.host = host;
-        let mut record = Record::added(self.next_ordinal, slot, generation, machine, shape);
+            machine.state = State::Idle;
+            machine.metadata = binding::unbound();
+        }
+        machine.cluster = adopted.cluster;
+        Some(self.begin(slot, generation, machine))
+    }
+
+    fn begin(&mut self, slot: Slot, generation: u32, mut machine: Machine) -> Arc<Record> {
+        let shape = self.shape(&slot.profile);
+        machine.profile = Arc::clone(&shape.profile);
+        let mut record = Record::added(self.next_ordinal, slot.name, generation, machine, shape);
+        record.hosted = slot.host.is_some();
+        record.withheld = slot.withheld;
         self.next_ordinal += 1;
         if self.ghost_machines().contains(&record.machine.id) {
             let ghosts = self
@@ -159,18 +187,18 @@ impl<'view> Draft<'view> {
                 self.adopted_ghosts.push(key.clone());
             }
         }
-        Some(self.put(record))
+        self.put(record)
     }
 
-    /// Takes a machine out and brings its slot back under a fresh id (contract §11.4). Its marks live on as ghosts.
-    pub(crate) fn retire(&mut self, id: &MachineId) -> Option<Arc<Record>> {
+    /// Takes a machine out and brings its slot back under a fresh id (contract §11.4), withheld if the slot is: nobody has
+    /// heard of that id, so nobody waits for it. The old one's marks live on as ghosts.
+    pub(crate) fn retire(&mut self, id: &MachineId, slot: Slot) -> Option<Arc<Record>> {
         let old = Arc::clone(self.machine(id)?);
         self.machines.insert(id.clone(), None);
         for (shard, mark) in old.marks.iter() {
             self.marks.insert((id.clone(), shard.clone()), *mark);
         }
-        let host = old.machine.host.clone().filter(|_| old.hosted);
-        self.add(Arc::clone(&old.slot), old.generation, &old.shape.profile, host)
+        self.add(slot, old.generation)
     }
 
     fn ghost_machines(&self) -> &HashSet<MachineId> {
@@ -183,6 +211,11 @@ impl<'view> Draft<'view> {
         })
     }
 
+    /// Whether a machine has this id, or had it before this group's changes.
+    fn is_taken(&self, id: &MachineId) -> bool {
+        self.machine(id).is_some() || self.machines.contains_key(id)
+    }
+
     fn fresh_id(&self, slot: &Arc<str>, after: u32) -> Option<(u32, MachineId)> {
         let mut generation = after;
         loop {
@@ -193,8 +226,7 @@ impl<'view> Draft<'view> {
                 format!("{slot}-r{generation}").into()
             };
             let id = MachineId::new(name).ok()?;
-            // An id that was ever used is not used again while its record or marks are known.
-            if self.machine(&id).is_none() && !self.machines.contains_key(&id) {
+            if !self.is_taken(&id) {
                 return Some((generation, id));
             }
         }
@@ -262,10 +294,47 @@ impl<'view> Draft<'view> {
     }
 }
 
+/// Which of the slot's ids this is, by the way [`Draft::fresh_id`] makes them: what comes after it was not used before.
+fn generation(slot: &str, id: &str) -> u32 {
+    let number = id.strip_prefix(slot).and_then(|rest| rest.strip_prefix("-r"));
+    number
+        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|number| number.parse().ok())
+        // None may come after the last.
+        .filter(|number| (1..u32::MAX).contains(number))
+        .unwrap_or(1)
+}
+
 fn stored_alike(old: &Record, new: &Record) -> bool {
     old.revision == new.revision
+        && old.withheld == new.withheld
         && old.operations == new.operations
         && old.running == new.running
         && old.failure == new.failure
         && old.shape.number == new.shape.number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generation_of_an_adopted_id_is_read_from_it() {
+        for (id, expected) in [
+            ("s", 1),
+            ("s-r2", 2),
+            ("s-r17", 17),
+            ("s-r0", 1),
+            ("s-r+3", 1),
+            ("s-r", 1),
+            ("s-r2-r3", 1),
+            ("s-r4294967295", 1),
+            ("s-r99999999999", 1),
+            ("t-r5", 1),
+            ("other", 1),
+        ] {
+            assert_eq!(generation("s", id), expected, "{id}");
+        }
+        assert_eq!(generation("s-r2", "s-r2-r3"), 3);
+    }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     engine::{listing::States, view::View},
-    revision::{Cursor, Walk},
+    revision::{Cursor, Rest, Walk},
 };
 
 /// What a List asks for.
@@ -65,12 +65,16 @@ pub(crate) fn list(view: &View, query: &Query, rotation: u64) -> (Page, Option<u
             );
             let position = match next {
                 Cursor::Walk(walk) => walk.next,
-                Cursor::Since(_) => 0,
+                Cursor::Since(_) | Cursor::Rest(_) => 0,
             };
             (machines, next, query.rotates().then_some(position))
         }
-        (Some(Cursor::Since(position)), cap) => {
-            let (machines, next) = delta(view, query.states, cap, position);
+        (Some(Cursor::Since(from)), cap) => {
+            let (machines, next) = delta(view, query.states, cap, Rest { from, told: from });
+            (machines, next, None)
+        }
+        (Some(Cursor::Rest(rest)), cap) => {
+            let (machines, next) = delta(view, query.states, cap, rest);
             (machines, next, None)
         }
         (Some(Cursor::Walk(position)), cap) => {
@@ -88,18 +92,24 @@ pub(crate) fn list(view: &View, query: &Query, rotation: u64) -> (Page, Option<u
 }
 
 /// What changed after a revision, the longest unchanged first. A page ends where it says; a machine that changes
-/// meanwhile moves to the end, so threading the cursor loses nothing.
-fn delta(view: &View, states: States, cap: Option<usize>, position: u64) -> (Vec<Bytes>, Cursor) {
+/// meanwhile moves to the end, so threading the cursor loses nothing. A machine that is hidden now is there only if its
+/// Delete ended after what the caller knew: it would wait for that end for ever.
+fn delta(view: &View, states: States, cap: Option<usize>, rest: Rest) -> (Vec<Bytes>, Cursor) {
     let mut machines = Vec::new();
-    for (revision, ordinal) in view.changes.range(position.saturating_add(1)..) {
-        let Some((state, encoded)) = view.listing.machine(*ordinal) else {
+    for (revision, ordinal) in view.changes.range(rest.told.saturating_add(1)..) {
+        let shown = view.listing.machine(*ordinal);
+        let Some((state, encoded)) = shown.or_else(|| view.hidden_since(*ordinal, rest.from)) else {
             continue;
         };
         if !states.contains(state) {
             continue;
         }
         if cap.is_some_and(|cap| machines.len() >= cap) {
-            return (machines, Cursor::Since(revision - 1));
+            let rest = Rest {
+                told: revision - 1,
+                ..rest
+            };
+            return (machines, Cursor::Rest(rest));
         }
         machines.push(encoded);
     }
@@ -131,15 +141,22 @@ fn walk(view: &View, states: States, cap: usize, position: Walk) -> (Vec<Bytes>,
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc};
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        num::NonZeroUsize,
+        sync::Arc,
+    };
 
     use bigfleet_proto::MachineList;
     use proptest::prelude::*;
     use prost::Message as _;
-    use providerkit_backend::{CapacityType, MachineId, Profile, State};
+    use providerkit_backend::{CapacityType, MachineId, Profile, Slot, State};
 
     use super::*;
-    use crate::{engine::draft::Draft, store::Snapshot};
+    use crate::{
+        engine::{draft::Draft, record::Record},
+        store::Snapshot,
+    };
 
     fn fleet(machines: usize) -> View {
         let mut view = View::load(Snapshot::default(), NonZeroUsize::MIN);
@@ -147,7 +164,7 @@ mod tests {
         change(&mut view, |draft| {
             let profile = Arc::new(Profile::new("t", "z", CapacityType::OnDemand));
             for n in 0..machines {
-                draft.add(format!("m-{n}").into(), 0, &profile, None);
+                draft.add(Slot::new(format!("m-{n}"), Arc::clone(&profile)), 0);
             }
         });
         view
@@ -166,6 +183,17 @@ mod tests {
             record.machine.state = state;
             draft.put(record);
         });
+    }
+
+    fn snapshot(view: &View) -> Snapshot {
+        let mut records: Vec<_> = view.machines.values().map(|record| Record::clone(record)).collect();
+        records.sort_by_key(|record| record.ordinal);
+        Snapshot {
+            records,
+            head: view.head,
+            next_ordinal: view.next_ordinal,
+            ..Snapshot::default()
+        }
     }
 
     fn ids(page: &Page) -> Vec<String> {
@@ -224,7 +252,119 @@ mod tests {
         }
     }
 
+    /// What happens to a machine that the backend may withhold.
+    #[derive(Clone, Copy, Debug)]
+    enum Event {
+        /// The next state of its cycle.
+        Moves,
+        Withheld,
+        Offered,
+        Repriced,
+    }
+
+    const CYCLE: [State; 4] = [State::Speculative, State::Creating, State::Idle, State::Deleting];
+
+    /// Does what the engine would; says whether a Delete ended.
+    fn happen(view: &mut View, id: &str, event: Event) -> bool {
+        let old = Arc::clone(&view.machines[id]);
+        let mut record = Record::clone(&old);
+        let at = CYCLE.iter().position(|state| *state == old.machine.state).unwrap();
+        match event {
+            Event::Moves if old.is_hidden() => return false,
+            Event::Moves => {
+                record.machine.state = CYCLE[(at + 1) % CYCLE.len()];
+                if record.machine.state == State::Speculative {
+                    record.withheld = None;
+                }
+            }
+            Event::Withheld => record.withheld = Some("no room".into()),
+            Event::Offered => record.withheld = None,
+            Event::Repriced => {
+                let mut profile = Profile::clone(&record.machine.profile);
+                profile.price_per_hour += 1.0;
+                record.machine.profile = Arc::new(profile);
+            }
+        }
+        let ended = old.machine.state == State::Deleting && record.machine.state == State::Speculative;
+        change(view, |draft| {
+            record.shape = draft.shape(&record.machine.profile);
+            draft.put(record);
+        });
+        ended
+    }
+
+    #[derive(Debug, Default)]
+    struct Caller {
+        cursor: Bytes,
+        knows: BTreeMap<String, State>,
+    }
+
+    impl Caller {
+        /// One page; fails if that shows a hidden machine for any other reason than that its Delete has ended.
+        fn poll(&mut self, view: &View, cap: i32, ended: &BTreeMap<String, u64>) -> Result<usize, TestCaseError> {
+            let (page, _) = list(view, &Query::new(&[], cap, self.cursor.clone()), 0);
+            let shown = MachineList::decode(page.machines.concat().as_slice()).unwrap().machines;
+            let position = match view.history.decode(&self.cursor, view.head) {
+                Some(Cursor::Since(from) | Cursor::Rest(Rest { from, .. })) => from,
+                _ => u64::MAX,
+            };
+            for machine in &shown {
+                let hidden = view.machines[machine.id.as_str()].is_hidden();
+                let news = ended.get(&machine.id).is_some_and(|at| *at > position);
+                prop_assert!(!hidden || news, "{} is shown", machine.id);
+                self.knows
+                    .insert(machine.id.clone(), State::from_number(machine.state).unwrap());
+            }
+            self.cursor = page.cursor;
+            Ok(shown.len())
+        }
+    }
+
     proptest! {
+        #[test]
+        fn callers_hear_of_every_change_and_of_nothing_that_is_withheld(
+            machines in 1..40_usize,
+            events in prop::collection::vec((0..40_usize, 0..6_u8, prop::option::of((0..3_usize, 0..6_i32))), 0..250),
+        ) {
+            let mut view = fleet(machines);
+            let mut callers: [Caller; 3] = Default::default();
+            let mut ended = BTreeMap::new();
+            for (machine, event, poll) in events {
+                let id = format!("m-{}", machine % machines);
+                let event = [Event::Moves, Event::Moves, Event::Moves, Event::Withheld, Event::Offered, Event::Repriced]
+                    [usize::from(event)];
+                if happen(&mut view, &id, event) {
+                    ended.insert(id, view.head);
+                }
+                if let Some((caller, cap)) = poll {
+                    callers[caller].poll(&view, cap, &ended)?;
+                }
+            }
+            let hidden = view.machines.values().filter(|record| record.is_hidden()).count();
+            prop_assert_eq!(view.withheld.values().sum::<usize>(), hidden);
+            let shown: BTreeSet<_> = page(&view, &[], 0, &Bytes::new()).0.into_iter().collect();
+            prop_assert_eq!(shown.len(), machines - hidden);
+            for caller in &mut callers {
+                // A page may be empty before the end only where a walk turns into a delta.
+                let mut empty = 0;
+                while empty < 2 {
+                    empty = if caller.poll(&view, 7, &ended)? == 0 { empty + 1 } else { 0 };
+                }
+                for (id, record) in &view.machines {
+                    let known = caller.knows.get(id.as_str()).copied();
+                    if record.is_hidden() {
+                        prop_assert!(matches!(known, None | Some(State::Speculative)), "{id} is {known:?}");
+                    } else {
+                        prop_assert_eq!(known, Some(record.machine.state), "{}", id);
+                    }
+                }
+            }
+            let at_load = View::load(snapshot(&view), NonZeroUsize::MIN);
+            let all = |view: &View| list(view, &Query::new(&[], 0, Bytes::new()), 0).0.machines.concat();
+            prop_assert_eq!(all(&at_load), all(&view));
+            prop_assert_eq!((&at_load.changes, &at_load.withheld.values().sum::<usize>()), (&view.changes, &hidden));
+        }
+
         #[test]
         fn a_walk_meets_every_machine_once_while_they_change(
             machines in 1..60_usize,

@@ -214,10 +214,10 @@ impl Listing {
     }
 
     fn edit(&mut self, ordinal: u64, machine: Option<(State, &[u8])>) {
-        let key = self
-            .leaves
-            .range(..=ordinal)
-            .next_back()
+        // Before the first leaf, that one: else machines put in backwards would each get a leaf of their own.
+        let leaf = self.leaves.range(..=ordinal).next_back();
+        let key = leaf
+            .or_else(|| self.leaves.first_key_value())
             .map_or(ordinal, |(key, _)| *key);
         let edited = self.leaves.remove(&key).unwrap_or_default().edited(ordinal, machine);
         if edited.is_too_big() {
@@ -286,6 +286,15 @@ mod tests {
         listing.put(1, State::Failed, b"new");
         assert_eq!(before.concat(), b"old");
         assert_eq!(listing.runs(States::ALL).concat(), b"new");
+    }
+
+    #[test]
+    fn machines_put_in_backwards_share_leaves() {
+        let mut listing = Listing::default();
+        for ordinal in (0..160).rev() {
+            listing.put(ordinal, State::Idle, b"x");
+        }
+        assert!(listing.leaves.len() <= 20, "{}", listing.leaves.len());
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub struct Summary {
     pub machines: BTreeMap<State, usize>,
     /// Transitions under way.
     pub running: usize,
+    /// SPECULATIVE machines that no List shows, because they cannot be created now.
+    pub withheld: usize,
 }
 
 /// What [`Engine::stop`] left.
@@ -122,7 +124,7 @@ impl Engine {
     pub(crate) fn encoded(&self, id: &str) -> Option<Bytes> {
         let view = self.0.view();
         let record = view.machines.get(id)?;
-        view.listing.machine(record.ordinal).map(|(_, encoded)| encoded)
+        view.encoded(record.ordinal).map(|(_, encoded)| encoded)
     }
 
     /// The inventory, or part of it.
@@ -139,7 +141,7 @@ impl Engine {
         page
     }
 
-    /// All machines, decoded.
+    /// All machines, decoded; also those that no List shows.
     #[must_use]
     pub fn machines(&self) -> Vec<Machine> {
         let view = self.0.view();
@@ -150,8 +152,12 @@ impl Engine {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let mut summary = Summary::default();
-        for ((state, _, _), count) in &self.0.view().tally {
-            *summary.machines.entry(*state).or_default() += count;
+        {
+            let view = self.0.view();
+            for ((state, _, _), count) in &view.tally {
+                *summary.machines.entry(*state).or_default() += count;
+            }
+            summary.withheld = view.withheld.values().sum();
         }
         let transitional = [State::Creating, State::Configuring, State::Draining, State::Deleting];
         summary.running = transitional
@@ -163,7 +169,11 @@ impl Engine {
 
     /// Sets the gauges that count machines; call it before they are read.
     pub fn record_gauges(&self) {
-        for ((state, zone, capacity), count) in &self.0.view().tally {
+        let view = self.0.view();
+        for (zone, count) in &view.withheld {
+            metrics::gauge!(crate::metric::SLOTS_WITHHELD, "zone" => zone.to_string()).set(*count as f64);
+        }
+        for ((state, zone, capacity), count) in &view.tally {
             let capacity: CapacityType = *capacity;
             let labels = [
                 ("state", state.name().to_owned()),

@@ -84,7 +84,9 @@ pub struct Options {
     pub failed_hold: Duration,
     /// How long a cancelled attempt may take to end by itself before it is dropped; 30 seconds at first.
     pub cancel_grace: Duration,
-    /// Between two looks at the substrate; 2 minutes at first.
+    /// Between two looks at the substrate; 2 minutes at first. Zero: a state that is known is looked after only when the
+    /// backend says that something [changed](providerkit_backend::Backend::changed); a fresh one is filled all the same,
+    /// and a look that failed is tried again.
     pub reconcile_interval: Duration,
     /// How many fence marks of machines that do not exist are kept; 65,536 at first, about 10 MB. When one more comes,
     /// the least recently advanced is forgotten: such a mark protects nothing that could be applied.
@@ -92,6 +94,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// The pause between looks, if there are any at intervals.
+    pub(crate) fn between_looks(&self) -> Option<Duration> {
+        Some(self.reconcile_interval).filter(|interval| !interval.is_zero())
+    }
+
     /// The defaults, for a provider of this name.
     #[must_use]
     pub fn new(provider: impl Into<Arc<str>>) -> Self {

@@ -7,16 +7,23 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use providerkit_backend::{Error, MachineId, Profile, Slot, State};
+use providerkit_backend::{Error, Known, MachineId, Profile, Slot};
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
-    engine::{Shared, finish::Finding, writer::Command},
+    engine::{
+        Shared,
+        finish::{self, Finding},
+        record::Record,
+        writer::Command,
+    },
     store, validate,
 };
 
 /// Findings in one commit, so that a first look at a large fleet does not hold up calls.
 const CHUNK: usize = 4096;
+/// From one look to the next, at least.
+const GAP: Duration = Duration::from_millis(100);
 /// After a look that failed, sooner than usual.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -29,26 +36,44 @@ pub(crate) struct Look {
     pub(crate) rejected: Vec<String>,
 }
 
-/// Looks for ever.
-pub(crate) async fn run(shared: Arc<Shared>, mut pause: Duration) {
+/// Looks for ever: after this pause, if any, then at intervals, and whenever the backend says that something changed.
+pub(crate) async fn run(shared: Arc<Shared>, mut pause: Option<Duration>) {
+    let mut looked = Instant::now();
     loop {
-        tokio::time::sleep(pause).await;
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = shared.backend.changed() => {}
+        }
+        // What else changes by then is seen in one look.
+        tokio::time::sleep_until(looked + GAP).await;
+        looked = Instant::now();
+        let between = shared.options.between_looks();
+        // Also without an interval: a change that was told is not told again.
+        let retry = Some(between.map_or(RETRY, |between| RETRY.min(between)));
         pause = match look(&shared).await {
             Ok(found) => {
                 for fault in &found.rejected {
                     tracing::warn!(%fault, "a slot is left out");
                 }
                 match adopt(&shared, found.findings).await {
-                    Ok(()) => shared.options.reconcile_interval,
+                    Ok(()) => between,
                     // The writer has logged it.
-                    Err(_) => RETRY.min(shared.options.reconcile_interval),
+                    Err(_) => retry,
                 }
             }
             Err(error) => {
                 tracing::warn!(error = %error.report(), "the substrate could not be described; the inventory stays");
-                RETRY.min(shared.options.reconcile_interval)
+                retry
             }
         };
+    }
+}
+
+/// For ever, without a time.
+async fn sleep(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -56,14 +81,21 @@ pub(crate) async fn run(shared: Arc<Shared>, mut pause: Duration) {
 pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
     let begun = Instant::now();
     let limit = shared.options.timeouts.describe;
-    let slots = match tokio::time::timeout(limit, shared.backend.describe()).await {
+    let (records, asked_at) = {
+        let view = shared.view();
+        let records: Vec<_> = view.machines.values().cloned().collect();
+        (records, view.head)
+    };
+    let known: Vec<_> = records.iter().map(|record| known(record)).collect();
+    drop(records);
+    let slots = match tokio::time::timeout(limit, shared.backend.describe(&known)).await {
         Ok(slots) => slots,
         Err(_elapsed) => Err(Error::new(format!("no description within {limit:?}"))),
     };
     let outcome = if slots.is_ok() { "ok" } else { "error" };
     metrics::counter!(crate::metric::RECONCILES, "outcome" => outcome).increment(1);
     metrics::histogram!(crate::metric::RECONCILE_DURATION).record(begun.elapsed().as_secs_f64());
-    let found = compare(shared, slots?);
+    let found = compare(shared, slots?, asked_at);
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
@@ -94,8 +126,21 @@ pub(crate) async fn adopt(shared: &Shared, findings: Vec<Finding>) -> Result<(),
     Ok(())
 }
 
-fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {
+/// What the backend is told of a machine: a handful of shared texts.
+fn known(record: &Record) -> Known {
+    let known = Known::new(Arc::clone(&record.slot), record.machine.clone());
+    let under_way = record.running.as_deref().map(|running| running.id);
+    let uncleaned = record.failure.as_deref().filter(|failure| !failure.cleaned);
+    match under_way.or_else(|| uncleaned.map(|failure| failure.operation)) {
+        Some(operation) => known.operation(operation),
+        None => known,
+    }
+}
+
+fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
     let (mut findings, mut rejected) = (Vec::new(), Vec::new());
+    // Before what is only offered, so that no slot's first id is one that another slot's machine has already.
+    let (mut adoptions, mut adopted_by) = (Vec::new(), HashMap::new());
     let mut seen = HashSet::with_capacity(slots.len());
     let view = shared.view();
     let machines: HashMap<&str, &MachineId> = view
@@ -103,7 +148,7 @@ fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {
         .values()
         .map(|record| (&*record.slot, &record.machine.id))
         .collect();
-    for slot in slots {
+    for mut slot in slots {
         if !seen.insert(Arc::clone(&slot.name)) {
             rejected.push(format!("slot `{}` is there twice", slot.name));
             continue;
@@ -114,23 +159,44 @@ fn compare(shared: &Shared, slots: Vec<Slot>) -> Look {
         }
         let known = machines.get(&*slot.name).and_then(|id| view.machines.get(*id));
         let Some(record) = known else {
-            findings.push(Finding::New {
-                slot: slot.name,
-                profile: slot.profile,
-                host: slot.host,
-            });
+            let Some(adopted) = &slot.adopted else {
+                findings.push(Finding::New(slot));
+                continue;
+            };
+            let taken = view.machines.get(&adopted.machine).map(|record| &record.slot);
+            if let Some(other) = taken.or_else(|| adopted_by.get(&adopted.machine)) {
+                rejected.push(format!(
+                    "slot `{}` has machine `{}`, but so has slot `{other}`; remove the one that is not BigFleet's from \
+                     the substrate",
+                    slot.name, adopted.machine
+                ));
+                continue;
+            }
+            adopted_by.insert(adopted.machine.clone(), Arc::clone(&slot.name));
+            adoptions.push(Finding::New(slot));
             continue;
         };
         let machine = record.machine.id.clone();
-        if let Some(reason) = slot.lost
-            && matches!(record.machine.state, State::Idle | State::Configured)
-        {
-            findings.push(Finding::Lost { machine, reason });
-        } else if let Some(profile) = refreshed(&record.machine.profile, &slot.profile) {
-            findings.push(Finding::Changed { machine, profile });
+        let lost = slot.lost.take();
+        if let Some(lost) = lost.filter(|lost| finish::has_lost(&record.machine, lost)) {
+            findings.push(Finding::Lost { machine, lost, slot });
+            continue;
+        }
+        let profile = refreshed(&record.machine.profile, &slot.profile);
+        if profile.is_some() || record.withheld != slot.withheld {
+            findings.push(Finding::Changed {
+                machine,
+                profile,
+                withheld: slot.withheld,
+                asked_at,
+            });
         }
     }
-    Look { findings, rejected }
+    adoptions.append(&mut findings);
+    Look {
+        findings: adoptions,
+        rejected,
+    }
 }
 
 /// A machine keeps what it is and where; only what it costs and offers follows the substrate.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use providerkit_backend::{Machine, OperationId, Profile, Transition};
+use providerkit_backend::{Machine, OperationId, Profile, State, Transition};
 
 use crate::{fence::Marks, idempotency::Operations};
 
@@ -89,14 +89,18 @@ pub struct Failure {
 pub struct Record {
     /// Place in the order machines were added; never used again.
     pub ordinal: u64,
-    /// When what BigFleet sees of it last changed.
+    /// When what List shows of it last changed; 0 if it never was shown.
     pub revision: u64,
+    /// The revision at which a Delete last brought it back to SPECULATIVE; 0 if none has.
+    pub returned: u64,
     /// The backend's name of the slot.
     pub slot: Arc<str>,
     /// 1 for the slot's first machine id, one more each time it came back under a fresh one.
     pub generation: u32,
     /// Whether the slot brought its own host, so that its machine begins IDLE.
     pub hosted: bool,
+    /// Why the slot cannot be created, in the words of the last look at the substrate.
+    pub withheld: Option<Arc<str>>,
     /// The machine; its profile is the shape's.
     pub machine: Machine,
     /// The shared profile.
@@ -118,9 +122,11 @@ impl Record {
         Self {
             ordinal,
             revision: 0,
+            returned: 0,
             slot,
             generation,
             hosted: machine.host.is_some(),
+            withheld: None,
             machine,
             shape,
             operations: Operations::default(),
@@ -128,6 +134,19 @@ impl Record {
             running: None,
             failure: None,
         }
+    }
+
+    /// Whether no List shows it: it would offer what cannot be created.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.withheld.is_some() && self.machine.state == State::Speculative
+    }
+
+    /// The revision under which deltas look at it, if any does. A hidden machine is looked at for what a caller must
+    /// hear all the same: that its Delete has ended.
+    #[must_use]
+    pub fn changed(&self) -> Option<u64> {
+        (!self.is_hidden() || self.returned > 0).then_some(self.revision)
     }
 
     /// Whether BigFleet sees any difference between two records of one machine.

@@ -26,7 +26,8 @@ use crate::{
     store::{self, Change, Store},
 };
 
-/// Before the first look at the substrate when machines are known already: callers that waited come first.
+/// Before the first look in the background, be machines known already or could none be seen: callers that waited come
+/// first.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// Commands that may wait for the writer before callers have to.
 const QUEUE: usize = 4096;
@@ -122,7 +123,7 @@ impl Engine {
             recycle::spawn(&shared, record);
         }
         let engine = Self(Arc::clone(&shared));
-        let mut pause = FIRST_LOOK;
+        let mut pause = shared.options.between_looks().map(|_| FIRST_LOOK);
         if fresh {
             match reconcile::look(&shared).await {
                 Ok(found) if !found.rejected.is_empty() => {
@@ -134,10 +135,11 @@ impl Engine {
                         engine.stop(Duration::ZERO).await.map_err(StartError::Store)?;
                         return Err(StartError::Store(error));
                     }
-                    pause = shared.options.reconcile_interval;
+                    pause = shared.options.between_looks();
                 }
                 Err(error) => {
                     tracing::warn!(error = %error.report(), "the substrate could not be described; starting empty");
+                    pause = Some(FIRST_LOOK);
                 }
             }
         }

@@ -48,7 +48,11 @@ pub(crate) struct Effects {
 pub(crate) struct View {
     pub(crate) machines: HashMap<MachineId, Arc<Record>>,
     pub(crate) listing: Listing,
-    /// Every machine's last change: revision to ordinal.
+    /// Machines that no List shows, by ordinal.
+    hidden: HashMap<u64, Hidden>,
+    /// How many those are, by zone.
+    pub(crate) withheld: HashMap<Arc<str>, usize>,
+    /// Every machine's last change: the revision that deltas look at it under, to its ordinal.
     pub(crate) changes: BTreeMap<u64, u64>,
     pub(crate) head: u64,
     pub(crate) next_ordinal: u64,
@@ -57,6 +61,14 @@ pub(crate) struct View {
     pub(crate) tally: Tally,
     pub(crate) shapes: Shapes,
     pub(crate) shards: Shards,
+}
+
+#[derive(Debug)]
+struct Hidden {
+    /// When a Delete last ended on it, or 0.
+    returned: u64,
+    /// In list form.
+    encoded: Bytes,
 }
 
 /// Names of shards that marks share. Few shards mark many machines; callers may invent more, which are not shared.
@@ -152,7 +164,12 @@ impl View {
         let mut view = Self {
             machines: HashMap::with_capacity(records.len()),
             listing: Listing::default(),
-            changes: records.iter().map(|record| (record.revision, record.ordinal)).collect(),
+            hidden: HashMap::new(),
+            withheld: HashMap::new(),
+            changes: records
+                .iter()
+                .filter_map(|record| Some((record.changed()?, record.ordinal)))
+                .collect(),
             head: snapshot.head,
             next_ordinal: snapshot.next_ordinal,
             ghosts,
@@ -161,9 +178,14 @@ impl View {
             shapes: Shapes::default(),
             shards,
         };
+        let (hidden, shown): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.is_hidden());
+        view.hidden.extend(hidden.into_iter().map(|record| {
+            let (returned, encoded) = (record.returned, convert::encode(record));
+            (record.ordinal, Hidden { returned, encoded })
+        }));
         view.listing.fill(
-            records
-                .iter()
+            shown
+                .into_iter()
                 .map(|record| (record.ordinal, record.machine.state, convert::encode(record))),
         );
         for record in records {
@@ -190,23 +212,18 @@ impl View {
                 None => self.machines.remove(&id),
             };
             if let Some(old) = &old {
-                self.changes.remove(&old.revision);
+                if let Some(revision) = old.changed() {
+                    self.changes.remove(&revision);
+                }
                 self.count(old, false);
             }
-            match now {
-                Some((record, encoded)) => {
-                    self.changes.insert(record.revision, record.ordinal);
-                    self.count(&record, true);
-                    if old.is_none_or(|old| old.revision != record.revision) {
-                        self.listing.put(record.ordinal, record.machine.state, &encoded);
-                    }
+            if let Some((record, _)) = &now {
+                if let Some(revision) = record.changed() {
+                    self.changes.insert(revision, record.ordinal);
                 }
-                None => {
-                    if let Some(old) = old {
-                        self.listing.remove(old.ordinal);
-                    }
-                }
+                self.count(record, true);
             }
+            self.place(old.as_deref(), now);
         }
         for key in effects.adopted_ghosts {
             self.ghosts.pop(&key);
@@ -222,13 +239,54 @@ impl View {
             .collect()
     }
 
+    /// A machine in list form, hidden or not.
+    pub(crate) fn encoded(&self, ordinal: u64) -> Option<(State, Bytes)> {
+        let shown = self.listing.machine(ordinal);
+        shown.or_else(|| Some((State::Speculative, self.hidden.get(&ordinal)?.encoded.clone())))
+    }
+
+    /// A hidden machine in list form, if a Delete of it ended after this revision.
+    pub(crate) fn hidden_since(&self, ordinal: u64, revision: u64) -> Option<(State, Bytes)> {
+        let hidden = self.hidden.get(&ordinal).filter(|hidden| hidden.returned > revision)?;
+        Some((State::Speculative, hidden.encoded.clone()))
+    }
+
+    /// Keeps a machine's list form where it belongs now: what is hidden is not in the listing, so that a List need not
+    /// look for it.
+    fn place(&mut self, old: Option<&Record>, now: Option<Published>) {
+        let (was_hidden, ordinal) = old.map_or((false, None), |old| (old.is_hidden(), Some(old.ordinal)));
+        match (now, ordinal) {
+            (Some((record, encoded)), _) if record.is_hidden() => {
+                if old.is_some() && !was_hidden {
+                    self.listing.remove(record.ordinal);
+                }
+                let returned = record.returned;
+                self.hidden.insert(record.ordinal, Hidden { returned, encoded });
+            }
+            (Some((record, encoded)), _) => {
+                if was_hidden {
+                    self.hidden.remove(&record.ordinal);
+                }
+                if old.is_none_or(|old| old.revision != record.revision) {
+                    self.listing.put(record.ordinal, record.machine.state, &encoded);
+                }
+            }
+            (None, Some(ordinal)) if was_hidden => drop(self.hidden.remove(&ordinal)),
+            (None, Some(ordinal)) => self.listing.remove(ordinal),
+            (None, None) => {}
+        }
+    }
+
     fn count(&mut self, record: &Record, more: bool) {
         let key = (
             record.machine.state,
             Arc::clone(&record.shape.zone),
             record.shape.profile.capacity_type,
         );
-        let count = self.tally.entry(key).or_default();
-        *count = if more { *count + 1 } else { count.saturating_sub(1) };
+        let step = |count: &mut usize| *count = if more { *count + 1 } else { count.saturating_sub(1) };
+        if record.is_hidden() {
+            step(self.withheld.entry(Arc::clone(&record.shape.zone)).or_default());
+        }
+        step(self.tally.entry(key).or_default());
     }
 }

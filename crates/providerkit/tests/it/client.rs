@@ -105,10 +105,20 @@ impl Provider {
     }
 
     pub(crate) async fn list(&self, since: &[u8]) -> pb::MachineList {
-        let filter = pb::ListFilter {
+        self.list_with(pb::ListFilter {
             since_revision: since.to_vec().into(),
             ..Default::default()
-        };
+        })
+        .await
+    }
+
+    /// The ids in a full List.
+    pub(crate) async fn ids(&self) -> Vec<String> {
+        let list = self.list(&[]).await;
+        list.machines.into_iter().map(|machine| machine.id).collect()
+    }
+
+    pub(crate) async fn list_with(&self, filter: pb::ListFilter) -> pb::MachineList {
         let list = self.service.list(Request::new(filter)).await.unwrap().into_inner();
         let machines = pb::MachineList::decode(list.machines.concat().as_slice())
             .unwrap()

@@ -11,10 +11,13 @@ use std::{
 
 use providerkit::{
     Backend, Capabilities, CapacityType, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest,
-    DeleteSupport, DrainRequest, Error, HostRef, Machine, Operation, OperationId, Profile, ReadyRequest, Slot,
+    DeleteSupport, DrainRequest, Error, HostRef, Known, Machine, Operation, OperationId, Profile, ReadyRequest, Slot,
     Transition, async_trait,
 };
-use tokio::sync::watch;
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 /// What a step does.
 #[derive(Clone, Debug)]
@@ -51,10 +54,17 @@ pub(crate) struct Asked {
 
 #[derive(Debug)]
 pub(crate) struct Scripted {
+    /// What a look that is held answers is decided when it begins.
+    look_gate: watch::Sender<bool>,
     pub(crate) slots: Mutex<Result<Vec<Slot>, &'static str>>,
     pub(crate) delete: DeleteSupport,
     acts: Mutex<HashMap<Step, Act>>,
     asked: watch::Sender<Vec<Asked>>,
+    /// What the last look was told.
+    known: watch::Sender<Vec<Known>>,
+    /// When looks began.
+    looks: watch::Sender<Vec<Instant>>,
+    change: Notify,
     gate: watch::Sender<bool>,
     under_way: Arc<AtomicUsize>,
     pub(crate) full: Mutex<bool>,
@@ -64,6 +74,11 @@ pub(crate) fn profile() -> Profile {
     Profile::new("type-4", "zone-a", CapacityType::OnDemand)
         .price_per_hour(0.5)
         .resource("cpu", "4")
+}
+
+/// The host of the `made`th Create that a backend was asked for, as this machine's.
+pub(crate) fn host(machine: impl std::fmt::Display, made: usize) -> HostRef {
+    HostRef::new("scripted", format!("{machine}#{made}"))
 }
 
 impl Scripted {
@@ -77,7 +92,11 @@ impl Scripted {
             delete: DeleteSupport::Always,
             acts: Mutex::default(),
             asked: watch::Sender::default(),
+            known: watch::Sender::default(),
+            looks: watch::Sender::default(),
+            change: Notify::new(),
             gate: watch::Sender::new(false),
+            look_gate: watch::Sender::new(true),
             under_way: Arc::default(),
             full: Mutex::new(false),
         }
@@ -92,9 +111,53 @@ impl Scripted {
         self.acts.lock().unwrap().insert(step, act);
     }
 
+    /// What the last look was told of this slot.
+    pub(crate) fn known(&self, slot: &str) -> Known {
+        self.known
+            .borrow()
+            .iter()
+            .find(|known| &*known.slot == slot)
+            .cloned()
+            .unwrap()
+    }
+
     /// How many calls have neither ended nor been dropped.
     pub(crate) fn under_way(&self) -> usize {
         self.under_way.load(Ordering::Relaxed)
+    }
+
+    /// What the next looks find: slots of one profile, some with the reason why they are withheld.
+    pub(crate) fn offer(&self, slots: &[(&str, Option<&str>)]) {
+        let slots = slots.iter().map(|(name, withheld)| {
+            let slot = Slot::new(*name, profile());
+            match withheld {
+                Some(reason) => slot.withheld(*reason),
+                None => slot,
+            }
+        });
+        *self.slots.lock().unwrap() = Ok(slots.collect());
+    }
+
+    /// Holds looks between what they see and their answer, until they are let go.
+    pub(crate) fn hold_looks(&self, hold: bool) {
+        self.look_gate.send_replace(!hold);
+    }
+
+    /// Says that another look would find something new.
+    pub(crate) fn change(&self) {
+        self.change.notify_one();
+    }
+
+    /// When looks began, the one at a first start included.
+    pub(crate) fn looks(&self) -> Vec<Instant> {
+        self.looks.borrow().clone()
+    }
+
+    /// Waits until another look has begun.
+    pub(crate) async fn wait_look(&self) {
+        let before = self.looks().len();
+        let more = |looks: &Vec<Instant>| looks.len() > before;
+        self.looks.subscribe().wait_for(more).await.unwrap();
     }
 
     pub(crate) fn open_gate(&self) {
@@ -171,8 +234,16 @@ impl Backend for Scripted {
         Capabilities::default().delete(self.delete).readiness(true)
     }
 
-    async fn describe(&self) -> Result<Vec<Slot>, Error> {
-        self.slots.lock().unwrap().clone().map_err(Error::new)
+    async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
+        let found = self.slots.lock().unwrap().clone().map_err(Error::new);
+        self.known.send_replace(known.to_vec());
+        self.looks.send_modify(|looks| looks.push(Instant::now()));
+        self.look_gate.subscribe().wait_for(|open| *open).await.unwrap();
+        found
+    }
+
+    async fn changed(&self) {
+        self.change.notified().await;
     }
 
     fn admit(&self, machine: &Machine, _: Transition) -> Result<(), Error> {
@@ -186,7 +257,8 @@ impl Backend for Scripted {
     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
         self.perform(Step::Do(Transition::Create), &request.operation, &request.machine)
             .await?;
-        Ok(Created::new(HostRef::new("scripted", request.machine.id.as_str())))
+        let made = self.asked(Step::Do(Transition::Create)).len();
+        Ok(Created::new(host(&request.machine.id, made)))
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {

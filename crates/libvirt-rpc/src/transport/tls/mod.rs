@@ -70,6 +70,12 @@ fn refusal(peer: &str, error: &io::Error) -> String {
 
 fn config(uri: &Uri) -> Result<ClientConfig, Error> {
     let trust_all = uri.switch("no_verify")?;
+    if trust_all {
+        tracing::warn!(
+            host = uri.host(),
+            "insecure: the certificate of a libvirt daemon is not verified (no_verify=1)"
+        );
+    }
     let allow_cn = uri.switch("tls_allow_cn")?;
     // Checked for being a number: nothing looks at the files before they are used.
     uri.switch("no_sanity")?;

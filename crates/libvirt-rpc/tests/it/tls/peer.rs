@@ -70,6 +70,7 @@ async fn open(then: Then, more: &str) -> Error {
     error
 }
 
+/// Row 10: go-libvirt#89, packer-plugin-libvirt#11, terraform#1155, #1184.
 #[tokio::test]
 async fn go_libvirt_89_the_byte_after_the_handshake_is_read_and_judged() {
     let said = open(Then::Says(0), "").await;

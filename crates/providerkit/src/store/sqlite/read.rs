@@ -158,9 +158,11 @@ fn machines(connection: &Connection, shapes: &HashMap<u64, Arc<Shape>>) -> Resul
         Ok(Record {
             ordinal: unsigned(row, 0)?,
             revision: unsigned(row, 5)?,
+            returned: unsigned(row, 21)?,
             slot,
             generation: row.get(3)?,
             hosted: row.get(4)?,
+            withheld: optional_text(row, 22)?.map(Into::into),
             machine,
             shape: Arc::clone(shape),
             operations,

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 pub(super) const APPLICATION_ID: u32 = 0x4246_504b;
 
 /// What leads from each version to the next; the file's `user_version` is how many have been run.
-pub(super) const MIGRATIONS: &[&str] = &[V1];
+pub(super) const MIGRATIONS: &[&str] = &[V1, V2];
 
 /// The version this code writes.
 pub(super) const VERSION: usize = MIGRATIONS.len();
@@ -67,6 +67,14 @@ const V1: &str = "
         bootstrap BLOB,
         grace_s INTEGER
     ) STRICT;
+";
+
+/// Before it, nothing was withheld; a machine that came back to SPECULATIVE may have changed since, which is later than
+/// its return, so a delta may carry it once too often, never too seldom.
+const V2: &str = "
+    ALTER TABLE machine ADD COLUMN returned INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE machine ADD COLUMN withheld TEXT;
+    UPDATE machine SET returned = revision WHERE state = 1 AND delete_operation <> zeroblob(16);
 ";
 
 /// Runs what is missing, all or nothing.

@@ -90,7 +90,8 @@ fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO machine VALUES
-             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
+             (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+              ?23)",
         )?
         .execute(params![
             record.ordinal.cast_signed(),
@@ -114,6 +115,8 @@ fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
             failure.map(|failure| failure.transition as u8),
             failure.map(|failure| millis(failure.at)),
             failure.map(|failure| failure.cleaned),
+            record.returned.cast_signed(),
+            record.withheld.as_deref(),
         ])?;
     Ok(())
 }

@@ -54,6 +54,8 @@ open_enum! {
         MODIFY = 1,
         /// `VIR_NETWORK_UPDATE_COMMAND_DELETE`.
         DELETE = 2,
+        /// `VIR_NETWORK_UPDATE_COMMAND_ADD_LAST`.
+        ADD_LAST = 3,
         /// `VIR_NETWORK_UPDATE_COMMAND_ADD_FIRST`.
         ADD_FIRST = 4,
     }

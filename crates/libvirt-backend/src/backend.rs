@@ -1,0 +1,477 @@
+//! The [`Backend`] itself: which host, then the step, within the operation's time.
+
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use providerkit_backend::{
+    Backend, Capabilities, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
+    DrainRequest, Error, Known, Machine, MachineId, Operation, ReadyRequest, Slot, Transition, async_trait,
+};
+use tokio::{
+    sync::{Mutex, watch},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    budget::{Ledger, Need},
+    catalogue::Catalogue,
+    configure, create,
+    delivery::Parcel,
+    describe, drain,
+    failure::Failure,
+    guest::Stuck,
+    heal::Healer,
+    host::{Host, News},
+    janitor::{self, Leftover},
+    limit::within,
+    name::DomainName,
+    plan::Plan,
+    remove::Removal,
+    settings::{DrainReset, Settings},
+    watched::Watched,
+};
+
+/// Machines on libvirt hosts.
+///
+/// Dropping it leaves the tasks that keep the hosts connected; [`stop`](Self::stop) ends them.
+#[derive(Clone)]
+pub struct Libvirt(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) hosts: Vec<Host>,
+    zones: HashMap<Arc<str>, Vec<Host>>,
+    pub(crate) ledger: Ledger,
+    pub(crate) news: News,
+    /// What a look at the substrate has not seen yet.
+    unseen: Mutex<watch::Receiver<u64>>,
+    pub(crate) watched: Watched,
+    started: Instant,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// How long a host may take to answer for the first time.
+const SETTLED: Duration = Duration::from_secs(120);
+/// How long the first look waits for hosts to answer.
+const FIRST_TRY: Duration = Duration::from_secs(5);
+/// Looks follow each other no faster, whatever happens on the hosts.
+const BREATH: Duration = Duration::from_millis(500);
+
+impl Libvirt {
+    /// Begins to keep the hosts connected. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn start(settings: Settings) -> Self {
+        let news = News::new();
+        let mut zones: HashMap<Arc<str>, Vec<Host>> = HashMap::new();
+        for (zone, hosts) in &settings.zones {
+            let hosts = hosts.iter().map(|host| {
+                Host::new(
+                    Arc::clone(zone),
+                    Arc::clone(&host.name),
+                    host.endpoint.clone(),
+                    news.clone(),
+                )
+            });
+            zones.insert(Arc::clone(zone), hosts.collect());
+        }
+        let hosts: Vec<Host> = zones.values().flatten().cloned().collect();
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let machine = Arc::new(settings.machine.clone());
+        for host in &hosts {
+            tasks.spawn(host.clone().supervise(Arc::clone(&machine), stop.clone()));
+        }
+        let unseen = Mutex::new(news.listen());
+        let inner = Arc::new(Inner {
+            catalogue: Catalogue::new(&settings.provider, &settings.offerings),
+            settings: Arc::new(settings),
+            hosts,
+            zones,
+            ledger: Ledger::default(),
+            news,
+            unseen,
+            watched: Watched::default(),
+            started: Instant::now(),
+            stop: stop.clone(),
+            tasks: tasks.clone(),
+        });
+        tasks.spawn(Healer::new(Arc::clone(&inner)).run(stop));
+        Self(inner)
+    }
+
+    /// What the janitor would remove from the hosts that can be reached, or would tell of, by host: domains and volumes
+    /// of this provider's that belong to none of the machines that the last [`describe`](Backend::describe) was told of.
+    /// Nothing is removed by asking.
+    ///
+    /// # Errors
+    /// When a host cannot be asked.
+    pub async fn leftovers(&self) -> Result<Vec<(Arc<str>, Leftover)>, Error> {
+        let mut all = Vec::new();
+        for host in self.0.hosts.iter().filter(|host| host.is_known()) {
+            let mut found: Vec<_> = janitor::leftovers(&self.0, host).await?.into_iter().collect();
+            found.sort();
+            all.extend(found.into_iter().map(|leftover| (Arc::clone(host.name()), leftover)));
+        }
+        Ok(all)
+    }
+
+    /// Ends all connections and tasks; machines stay as they are.
+    pub async fn stop(&self) {
+        self.0.stop.cancel();
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+}
+
+impl Inner {
+    pub(crate) fn provider(&self) -> &Arc<str> {
+        &self.settings.provider
+    }
+
+    pub(crate) fn hosts_of(&self, zone: &str) -> &[Host] {
+        self.zones.get(zone).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether it is known what is on the hosts of a zone, or one of them stays away for so long that the others are
+    /// used without it.
+    pub(crate) fn is_settled(&self, zone: &str) -> bool {
+        self.started.elapsed() > SETTLED || self.hosts_of(zone).iter().all(Host::is_known)
+    }
+
+    fn name(&self, machine: &MachineId) -> DomainName {
+        DomainName::new(self.provider(), machine)
+    }
+
+    fn plan(&self, machine: &Machine, operation: &Operation) -> Result<Plan, Error> {
+        let kind = self.catalogue.instance_type(&machine.profile).ok_or_else(|| {
+            Error::new(format!(
+                "instance type `{}` of machine `{}` is not in the catalogue any more; add it again",
+                machine.profile.instance_type, machine.id
+            ))
+        })?;
+        let slot = self.catalogue.slot_of(&machine.id);
+        Ok(Plan::new(&self.settings, machine, slot, operation.id, kind.clone()))
+    }
+
+    /// The host that a machine's domain was last seen on.
+    fn seen_on(&self, machine: &Machine) -> Option<Host> {
+        let name = self.name(&machine.id);
+        let hosts = self.hosts_of(&machine.profile.zone);
+        let has = |host: &&Host| host.with_inventory(|inventory| inventory.named(name.as_str()).is_some());
+        hosts.iter().find(has).cloned()
+    }
+
+    /// The host of a machine that has one. While some host of the zone cannot be reached the machine may be there, so
+    /// it is waited for; the caller's deadline bounds it.
+    async fn locate(&self, machine: &Machine, stuck: &Stuck) -> Result<Host, Failure> {
+        let hosts = self.hosts_of(&machine.profile.zone);
+        if let [only] = hosts {
+            return Ok(only.clone());
+        }
+        let mut news = self.news.listen();
+        loop {
+            if let Some(host) = self.seen_on(machine) {
+                return Ok(host);
+            }
+            if hosts.iter().all(Host::is_known) {
+                return Err(Failure::told(format!(
+                    "domain `{}` is on no host of zone `{}`; it was removed by hand",
+                    self.name(&machine.id),
+                    machine.profile.zone
+                )));
+            }
+            stuck.on(format!("a host of zone `{}` that can be reached", machine.profile.zone));
+            // invariant: the sender is ours.
+            drop(news.changed().await);
+        }
+    }
+
+    /// The host that a Create goes to: where an earlier attempt was, where it was promised, or where there is room.
+    async fn place(
+        &self,
+        machine: &Machine,
+        operation: &Operation,
+        need: Need,
+        stuck: &Stuck,
+    ) -> Result<Host, Failure> {
+        let hosts = self.hosts_of(&machine.profile.zone);
+        let mut news = self.news.listen();
+        loop {
+            // An earlier attempt may be on a host that does not answer yet.
+            let all_known = hosts.iter().all(Host::is_known);
+            if let Some(host) = self.seen_on(machine) {
+                return Ok(host);
+            }
+            if let Some(host) = self.ledger.promised(hosts, &machine.id) {
+                return Ok(host);
+            }
+            if operation.attempt == 1 || all_known {
+                let admitted = self
+                    .ledger
+                    .admit(hosts, &machine.id, need, &self.settings.budget, self.provider());
+                match admitted {
+                    Ok(host) => return Ok(host),
+                    Err(reason) if all_known => return Err(Failure::told(format!("there is no room: {reason}"))),
+                    Err(_) => {}
+                }
+            }
+            stuck.on(format!("a host of zone `{}` that can be reached", machine.profile.zone));
+            // invariant: the sender is ours.
+            drop(news.changed().await);
+        }
+    }
+
+    async fn create(&self, request: &CreateRequest, stuck: &Stuck) -> Result<Created, Error> {
+        let (machine, operation) = (&request.machine, &request.operation);
+        let plan = self.plan(machine, operation)?;
+        let _turn = self.watched.turn(&machine.id).await;
+        let need = Need::from(&plan.instance_type);
+        let _released = Released(self, &machine.id);
+        let work = async {
+            let host = self.place(machine, operation, need, stuck).await?;
+            self.ledger.keep(&host, &machine.id, need);
+            let guest = host
+                .steadily(|lanes| create::create(lanes, &host, &plan, stuck))
+                .await?;
+            self.check_unique(&machine.id, &guest)?;
+            let (host, plan, guest) = (&host, &plan, &guest);
+            host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
+                .await
+        };
+        within(operation, stuck, work).await?;
+        Ok(Created::new(create::host_ref(
+            self.provider(),
+            &machine.profile.zone,
+            plan.uuid,
+        )))
+    }
+
+    /// Clones of an image that was booted before share their identity, and then an address (field report F44).
+    fn check_unique(&self, machine: &MachineId, guest: &crate::guest::Guest) -> Result<(), Failure> {
+        let Some(id) = guest
+            .machine_id
+            .as_ref()
+            .filter(|_| self.settings.guest.unique_machine_id)
+        else {
+            return Ok(());
+        };
+        let other = self.hosts.iter().find_map(|host| {
+            host.with_inventory(|inventory| {
+                let mut owned = inventory.owned(self.provider());
+                let twin = owned.find(|(_, owner)| owner.guest_id.as_ref() == Some(id) && owner.machine != *machine);
+                twin.map(|(_, owner)| owner.machine.clone())
+            })
+        });
+        match other {
+            None => Ok(()),
+            Some(other) => Err(Failure::told(format!(
+                "the golden image is not generalised: the guest has /etc/machine-id {id}, as machine `{other}` has; \
+                 empty that file in the image (`cloud-init clean --machine-id`), or set `guest.unique_machine_id = false`"
+            ))),
+        }
+    }
+
+    async fn drain(&self, request: &DrainRequest, stuck: &Stuck) -> Result<(), Error> {
+        let (machine, operation) = (&request.machine, &request.operation);
+        let plan = self.plan(machine, operation)?;
+        let _turn = self.watched.turn(&machine.id).await;
+        let provider = &**self.provider();
+        let settings = &self.settings.guest;
+        // Whatever the grace period, there must be time to make the machine anew.
+        let most = operation.budget.mul_f64(0.7);
+        let grace = request.grace.min(most.saturating_sub(settings.drain_margin));
+        let work = async {
+            let host = &self.locate(machine, stuck).await?;
+            let left = host
+                .steadily(|lanes| async move {
+                    drain::leave(
+                        &lanes,
+                        provider,
+                        machine,
+                        operation.id,
+                        grace,
+                        settings.drain_margin,
+                        stuck,
+                    )
+                    .await
+                })
+                .await?;
+            if let Err(failure) = &left {
+                tracing::warn!(machine_id = %machine.id, %failure, "the machine did not leave its cluster by itself and is made anew");
+                metrics::counter!(crate::metric::FORCED_DRAINS, "zone" => machine.profile.zone.clone()).increment(1);
+            }
+            let guest = match (left, settings.drain_reset) {
+                (Ok(()), DrainReset::Unjoin) => {
+                    host.steadily(|lanes| async move { drain::tidy(&lanes, provider, machine, operation.id).await })
+                        .await?;
+                    crate::guest::Guest::default()
+                }
+                _ => host.steadily(|lanes| drain::renew(lanes, host, &plan, stuck)).await?,
+            };
+            let (plan, guest) = (&plan, &guest);
+            host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
+                .await
+        };
+        within(operation, stuck, work).await
+    }
+
+    /// Removes a machine from every host it may be on.
+    async fn remove(
+        &self,
+        machine: &Machine,
+        operation: &Operation,
+        failed: bool,
+        grace: Duration,
+    ) -> Result<(), Error> {
+        let stuck = Stuck::default();
+        let _turn = self.watched.turn(&machine.id).await;
+        let removal = Removal {
+            provider: self.provider(),
+            machine: &machine.id,
+            pool: &self.settings.machine.pool,
+            operation: failed.then_some(operation.id),
+            grace,
+        };
+        let hosts = match self.seen_on(machine) {
+            Some(host) => vec![host],
+            None => self.hosts_of(&machine.profile.zone).to_vec(),
+        };
+        let work = async {
+            for host in &hosts {
+                stuck.on(format!("host `{}`", host.name()));
+                host.steadily(|lanes| async move { removal.run(&lanes, host).await })
+                    .await?;
+            }
+            Ok(())
+        };
+        let removed = within(operation, &stuck, work).await;
+        if removed.is_ok() {
+            self.ledger.release(&machine.id);
+        }
+        self.news.tell();
+        removed
+    }
+}
+
+/// Forgets a promise when its Create has ended, however it did: what was made is in the inventory by then.
+struct Released<'a>(&'a Inner, &'a MachineId);
+
+impl Drop for Released<'_> {
+    fn drop(&mut self) {
+        self.0.ledger.release(self.1);
+        self.0.news.tell();
+    }
+}
+
+#[async_trait]
+impl Backend for Libvirt {
+    fn capabilities(&self) -> Capabilities {
+        let readiness = self.0.settings.guest.readiness != crate::settings::Readiness::None;
+        Capabilities::default()
+            .delete(DeleteSupport::PaidByUse)
+            .readiness(readiness)
+    }
+
+    async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
+        self.0.unseen.lock().await.borrow_and_update();
+        for host in &self.0.hosts {
+            host.tried(FIRST_TRY).await;
+        }
+        self.0.watched.look(known);
+        Ok(describe::slots(&self.0, known))
+    }
+
+    async fn changed(&self) {
+        tokio::time::sleep(BREATH).await;
+        // invariant: the sender is ours.
+        drop(self.0.unseen.lock().await.changed().await);
+    }
+
+    fn admit(&self, machine: &Machine, transition: Transition) -> Result<(), Error> {
+        if transition != Transition::Create {
+            return Ok(());
+        }
+        let inner = &self.0;
+        let Some(kind) = inner.catalogue.instance_type(&machine.profile) else {
+            return Err(Error::exhausted(format!(
+                "instance type `{}` is not offered any more",
+                machine.profile.instance_type
+            )));
+        };
+        let hosts = inner.hosts_of(&machine.profile.zone);
+        let admitted = inner.ledger.admit(
+            hosts,
+            &machine.id,
+            kind.into(),
+            &inner.settings.budget,
+            inner.provider(),
+        );
+        inner.news.tell();
+        admitted
+            .map(drop)
+            .map_err(|reason| Error::exhausted(format!("zone `{}` has no room: {reason}", machine.profile.zone)))
+    }
+
+    async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
+        self.0.create(&request, &Stuck::default()).await
+    }
+
+    async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {
+        let (machine, operation, stuck) = (&request.machine, &request.operation, &Stuck::default());
+        let plan = &self.0.plan(machine, operation)?;
+        let _turn = self.0.watched.turn(&machine.id).await;
+        let parcel = &Parcel {
+            machine,
+            operation: operation.id,
+            cluster: &request.cluster,
+            blob: &request.bootstrap,
+            limit: operation.budget.mul_f64(0.9),
+        };
+        let work = async {
+            let host = &self.0.locate(machine, stuck).await?;
+            host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
+                .await
+        };
+        within(operation, stuck, work).await
+    }
+
+    async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {
+        let (machine, operation, stuck) = (&request.machine, &request.operation, &Stuck::default());
+        let (provider, cluster) = (&**self.0.provider(), &request.cluster);
+        let readiness = self.0.settings.guest.readiness;
+        let _turn = self.0.watched.turn(&machine.id).await;
+        let work = async {
+            let host = &self.0.locate(machine, stuck).await?;
+            host.steadily(|lanes| async move {
+                configure::ready(&lanes, provider, machine, operation.id, cluster, readiness, stuck).await?;
+                configure::bind(&lanes, host, provider, machine, cluster).await
+            })
+            .await
+        };
+        within(operation, stuck, work).await
+    }
+
+    async fn drain(&self, request: DrainRequest) -> Result<(), Error> {
+        self.0.drain(&request, &Stuck::default()).await
+    }
+
+    async fn delete(&self, request: DeleteRequest) -> Result<(), Error> {
+        let grace = self.0.settings.guest.stop_grace;
+        self.0.remove(&request.machine, &request.operation, false, grace).await
+    }
+
+    async fn cleanup(&self, request: CleanupRequest) -> Result<(), Error> {
+        self.0
+            .remove(&request.machine, &request.operation, true, Duration::ZERO)
+            .await
+    }
+}
+
+impl fmt::Debug for Libvirt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Libvirt")
+            .field("hosts", &self.0.hosts)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,54 @@
+//! The connections to one host. Each kind of work has its own, since a daemon serves only five calls of a connection
+//! at a time: an agent that does not answer, or an upload, must not hold up the rest (field report F05).
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use libvirt_rpc::{Connection, Options};
+
+use crate::host::Facts;
+
+/// How a host is reached other than by URI.
+pub trait Dial: Send + Sync + fmt::Debug {
+    /// Opens one connection.
+    fn dial(
+        &self,
+        options: Options,
+    ) -> Pin<Box<dyn Future<Output = Result<Connection, libvirt_rpc::Error>> + Send + '_>>;
+}
+
+/// Where a host's daemon is.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Endpoint {
+    /// At a URI.
+    Uri(String),
+    /// Wherever this leads.
+    Custom(Arc<dyn Dial>),
+}
+
+/// A silent host is given up after this, counted in pings.
+const PING: Duration = Duration::from_secs(5);
+const PINGS: u32 = 5;
+const CONNECT: Duration = Duration::from_secs(20);
+
+impl Endpoint {
+    pub(crate) async fn connect(&self) -> Result<Connection, libvirt_rpc::Error> {
+        let options = Options::default().keepalive(PING, PINGS).connect_timeout(CONNECT);
+        match self {
+            Self::Uri(uri) => Connection::open_with(uri, options).await,
+            Self::Custom(dial) => dial.dial(options).await,
+        }
+    }
+}
+
+/// The connections to one host, and what it was found to be when they were opened.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    /// Short calls.
+    pub(crate) control: Connection,
+    /// Calls that wait for a guest.
+    pub(crate) agent: Connection,
+    /// Uploads, and calls that copy or delete a lot.
+    pub(crate) bulk: Connection,
+    pub(crate) facts: Facts,
+}

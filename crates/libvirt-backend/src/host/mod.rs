@@ -1,0 +1,273 @@
+//! One libvirt host: its supervised connections and what is known of it.
+
+mod facts;
+pub(crate) mod inventory;
+mod lanes;
+mod session;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use libvirt_rpc::wire::xdr::Uuid;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use self::lanes::{Dial, Endpoint};
+use self::session::Session;
+pub(crate) use self::{
+    facts::Facts,
+    inventory::{Inventory, Seen, Status},
+    lanes::Lanes,
+    session::see,
+};
+use crate::{failure::Failure, settings::MachineSettings};
+
+/// Between two tries to reach a host.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_secs(30);
+/// Why a host is down that was not tried yet.
+const UNTRIED: &str = "not connected yet";
+/// For all of: connect, subscribe, list.
+const OPENING: Duration = Duration::from_secs(60);
+
+/// A handle to one host; all clones are of the same.
+#[derive(Clone)]
+pub(crate) struct Host(Arc<Inner>);
+
+struct Inner {
+    zone: Arc<str>,
+    name: Arc<str>,
+    endpoint: Endpoint,
+    link: watch::Sender<Link>,
+    inventory: Mutex<Inventory>,
+    news: News,
+}
+
+/// Tells whoever waits that something about some host is new.
+#[derive(Clone, Debug)]
+pub(crate) struct News(Arc<watch::Sender<u64>>);
+
+impl News {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(0)))
+    }
+
+    pub(crate) fn tell(&self) {
+        self.0.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// What is told from now on.
+    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+        self.0.subscribe()
+    }
+}
+
+/// Whether a host can be reached.
+#[derive(Clone, Debug)]
+pub(crate) enum Link {
+    /// No, for this reason.
+    Down {
+        reason: Arc<str>,
+    },
+    Up(Arc<Lanes>),
+}
+
+impl Host {
+    /// A host that is not connected to yet.
+    pub(crate) fn new(zone: Arc<str>, name: Arc<str>, endpoint: Endpoint, news: News) -> Self {
+        let reason = UNTRIED.into();
+        Self(Arc::new(Inner {
+            zone,
+            name,
+            endpoint,
+            link: watch::Sender::new(Link::Down { reason }),
+            inventory: Mutex::default(),
+            news,
+        }))
+    }
+
+    pub(crate) fn zone(&self) -> &Arc<str> {
+        &self.0.zone
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.0.name
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        self.0.link.borrow().clone()
+    }
+
+    /// The connections, if there are any now.
+    pub(crate) fn lanes(&self) -> Option<Arc<Lanes>> {
+        match self.link() {
+            Link::Up(lanes) => Some(lanes),
+            Link::Down { .. } => None,
+        }
+    }
+
+    /// Waits until it is known whether the host can be reached, at most so long.
+    pub(crate) async fn tried(&self, limit: Duration) {
+        let mut link = self.0.link.subscribe();
+        let tried = link.wait_for(|link| !matches!(link, Link::Down { reason } if **reason == *UNTRIED));
+        drop(tokio::time::timeout(limit, tried).await);
+    }
+
+    /// Runs a step over the host's connections, from its beginning each time they are lost, until it has an end of
+    /// its own. The step must therefore find what it made before. Waits for a host that is down; the caller's
+    /// deadline bounds it.
+    pub(crate) async fn steadily<T, F>(&self, step: impl Fn(Arc<Lanes>) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let mut link = self.0.link.subscribe();
+        loop {
+            let lanes = loop {
+                if let Link::Up(lanes) = &*link.borrow_and_update() {
+                    break Arc::clone(lanes);
+                }
+                if link.changed().await.is_err() {
+                    return Err(Failure::told("the provider is stopping"));
+                }
+            };
+            match step(Arc::clone(&lanes)).await {
+                Err(failure) if failure.is_connection() => {
+                    tracing::info!(host = %self.name(), %failure, "a step waits for the host");
+                    // A call that was too slow says nothing about the connection: ask again after a while.
+                    let other = link.wait_for(|link| !matches!(link, Link::Up(now) if Arc::ptr_eq(now, &lanes)));
+                    drop(tokio::time::timeout(FIRST_PAUSE, other).await);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    pub(crate) fn with_inventory<T>(&self, read: impl FnOnce(&Inventory) -> T) -> T {
+        read(&self.inventory())
+    }
+
+    /// What a domain is now, as just seen; `None` when it is gone.
+    pub(crate) fn learn(&self, uuid: Uuid, seen: Option<Seen>) {
+        let mut inventory = self.inventory();
+        match seen {
+            Some(seen) => {
+                inventory.domains.insert(uuid, seen);
+            }
+            None => {
+                inventory.domains.remove(&uuid);
+            }
+        }
+        drop(inventory);
+        self.0.news.tell();
+    }
+
+    /// Whether the host is up and what is on it is known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.lanes().is_some()
+    }
+
+    fn replace(&self, inventory: Inventory) {
+        *self.inventory() = inventory;
+        self.0.news.tell();
+    }
+
+    fn inventory(&self) -> MutexGuard<'_, Inventory> {
+        self.0.inventory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the host connected until `stop`.
+    pub(crate) async fn supervise(self, machine: Arc<MachineSettings>, stop: CancellationToken) {
+        let mut pause = FIRST_PAUSE;
+        let labels = [("zone", self.zone().to_string()), ("host", self.name().to_string())];
+        let up = metrics::gauge!(crate::metric::HOST_UP, &labels);
+        up.set(0.0);
+        loop {
+            let opening = async {
+                let session = Session::open(&self, &machine).await?;
+                session::list(&session.lanes, &self, &machine.pool).await?;
+                Ok::<_, Failure>(session)
+            };
+            let opened = tokio::select! {
+                () = stop.cancelled() => return,
+                opened = tokio::time::timeout(OPENING, opening) => opened,
+            };
+            let reason = match opened {
+                Ok(Ok(session)) => {
+                    pause = FIRST_PAUSE;
+                    up.set(1.0);
+                    self.rise(&session);
+                    let lost = tokio::select! {
+                        () = stop.cancelled() => return,
+                        lost = session.follow(&self, &machine.pool) => lost,
+                    };
+                    up.set(0.0);
+                    metrics::counter!(crate::metric::HOST_RECONNECTS, &labels).increment(1);
+                    lost
+                }
+                Ok(Err(failure)) => providerkit_backend::Error::from(failure).report(),
+                Err(_elapsed) => format!("no answer within {OPENING:?}"),
+            };
+            self.fall(&reason);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(jittered(pause)) => {}
+            }
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    fn rise(&self, session: &Session) {
+        let facts = &session.lanes.facts;
+        match &facts.platform {
+            Ok(platform) => tracing::info!(
+                zone = %self.zone(), host = %self.name(), memory_mib = facts.memory_mib, cpus = facts.cpus,
+                accelerator = %platform.capabilities.domain, machine = %platform.capabilities.machine, "host is up"
+            ),
+            Err(reason) => {
+                tracing::error!(zone = %self.zone(), host = %self.name(), %reason, "host is up but cannot run machines");
+            }
+        }
+        self.0.link.send_replace(Link::Up(Arc::clone(&session.lanes)));
+        self.0.news.tell();
+    }
+
+    fn fall(&self, reason: &str) {
+        let first = self.0.link.send_if_modified(|link| {
+            if let Link::Down { reason: known } = link
+                && **known == *reason
+            {
+                return false;
+            }
+            *link = Link::Down { reason: reason.into() };
+            true
+        });
+        if first {
+            tracing::warn!(zone = %self.zone(), host = %self.name(), reason, "host is down; it will be tried for ever");
+        }
+        self.0.news.tell();
+    }
+}
+
+/// Between a half and one and a half: hosts that went down together do not come back in step.
+fn jittered(pause: Duration) -> Duration {
+    let noise = uuid::Uuid::new_v4().as_u128() % 1000;
+    // invariant: below 1000.
+    let share = 0.5 + f64::from(u32::try_from(noise).unwrap_or(0)) / 1000.0;
+    pause.mul_f64(share)
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("zone", &self.0.zone)
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
+    }
+}

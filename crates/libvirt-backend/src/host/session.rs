@@ -1,0 +1,247 @@
+//! One session with a host: connect, subscribe, list, then follow what happens until a connection is lost.
+
+use std::{sync::Arc, time::Duration};
+
+use libvirt_rpc::{
+    Connection,
+    event::{self, Interruption, Subscription, domain},
+    wire::{
+        constant::domain::{
+            ConnectGetAllDomainStatsFlags, ConnectListAllDomainsFlags, DomainEventType, DomainState, DomainStatsTypes,
+            DomainXMLFlags,
+        },
+        remote::record::DomainRef,
+        xdr::Uuid,
+    },
+};
+use tokio::time::MissedTickBehavior;
+
+use crate::{
+    failure::{Absent as _, Doing as _, Failure},
+    host::{
+        Facts, Host, Lanes,
+        inventory::{Inventory, PoolSeen, Seen, Status},
+    },
+    settings::MachineSettings,
+};
+
+/// Between two relists, which find what no event told.
+const RELIST: Duration = Duration::from_secs(60);
+
+pub(crate) struct Session {
+    pub(crate) lanes: Arc<Lanes>,
+    events: Connection,
+    subscriptions: Subscriptions,
+}
+
+struct Subscriptions {
+    lifecycle: Subscription<domain::Lifecycle>,
+    metadata: Subscription<domain::MetadataChange>,
+    reboot: Subscription<domain::Reboot>,
+    watchdog: Subscription<domain::Watchdog>,
+    io_error: Subscription<domain::IoErrorReason>,
+    agent: Subscription<domain::AgentLifecycle>,
+}
+
+/// What an event was about.
+enum Happened {
+    To(DomainRef, &'static str),
+    /// Nobody knows: look at everything.
+    Anything,
+}
+
+impl Session {
+    /// Opens all connections and subscribes, before anything is listed, so that nothing is missed.
+    pub(crate) async fn open(host: &Host, machine: &MachineSettings) -> Result<Self, Failure> {
+        let connect = || async {
+            host.endpoint()
+                .connect()
+                .await
+                .doing(|| format!("connect to host `{}`", host.name()))
+        };
+        let (control, agent, bulk, events) = tokio::try_join!(connect(), connect(), connect(), connect())?;
+        let subscriptions = Subscriptions::register(&events)
+            .await
+            .doing(|| "subscribe to events".into())?;
+        let facts = Facts::ask(&control, machine).await?;
+        let lanes = Arc::new(Lanes {
+            control,
+            agent,
+            bulk,
+            facts,
+        });
+        Ok(Self {
+            lanes,
+            events,
+            subscriptions,
+        })
+    }
+
+    /// Keeps the host's inventory true until a connection is lost; says why it was.
+    pub(crate) async fn follow(mut self, host: &Host, pool: &str) -> String {
+        let mut relist = tokio::time::interval(RELIST);
+        relist.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick is at once, and the first list was made before.
+        relist.tick().await;
+        let (lanes, events) = (Arc::clone(&self.lanes), self.events.clone());
+        let closed = async {
+            tokio::select! {
+                reason = lanes.control.closed() => reason,
+                reason = lanes.agent.closed() => reason,
+                reason = lanes.bulk.closed() => reason,
+                reason = events.closed() => reason,
+            }
+        };
+        let mut closed = std::pin::pin!(closed);
+        loop {
+            let happened = tokio::select! {
+                biased;
+                reason = &mut closed => return reason.to_string(),
+                happened = self.subscriptions.next() => happened,
+                _ = relist.tick() => Happened::Anything,
+            };
+            let done = match happened {
+                Happened::To(domain, what) => {
+                    tracing::debug!(host = %host.name(), domain = %domain.name.to_string_lossy(), what, "event");
+                    self.look_at(host, &domain).await
+                }
+                Happened::Anything => list(&self.lanes, host, pool).await,
+            };
+            if let Err(failure) = done {
+                if failure.is_connection() {
+                    return providerkit_backend::Error::from(failure).report();
+                }
+                tracing::warn!(host = %host.name(), error = %providerkit_backend::Error::from(failure).report(), "the host's inventory may be behind until the next relist");
+            }
+        }
+    }
+
+    async fn look_at(&self, host: &Host, domain: &DomainRef) -> Result<(), Failure> {
+        let seen = see(&self.lanes.control, domain).await?;
+        host.learn(domain.uuid, seen);
+        Ok(())
+    }
+}
+
+impl Subscriptions {
+    async fn register(events: &Connection) -> Result<Self, libvirt_rpc::Error> {
+        Ok(Self {
+            lifecycle: events.subscribe(None).await?,
+            metadata: events.subscribe(None).await?,
+            reboot: events.subscribe(None).await?,
+            watchdog: events.subscribe(None).await?,
+            io_error: events.subscribe(None).await?,
+            agent: events.subscribe(None).await?,
+        })
+    }
+
+    async fn next(&mut self) -> Happened {
+        tokio::select! {
+            event = self.lifecycle.next() => told(event, |event| {
+                let name = match DomainEventType(event.msg.event) {
+                    DomainEventType::DEFINED => "defined",
+                    DomainEventType::UNDEFINED => "undefined",
+                    DomainEventType::STARTED => "started",
+                    DomainEventType::SUSPENDED => "suspended",
+                    DomainEventType::RESUMED => "resumed",
+                    DomainEventType::STOPPED => "stopped",
+                    DomainEventType::CRASHED => "crashed",
+                    _ => "lifecycle",
+                };
+                (event.msg.dom, name)
+            }),
+            event = self.metadata.next() => told(event, |event| (event.dom, "metadata")),
+            event = self.reboot.next() => told(event, |event| (event.msg.dom, "reboot")),
+            event = self.watchdog.next() => told(event, |event| (event.msg.dom, "watchdog")),
+            event = self.io_error.next() => told(event, |event| (event.msg.dom, "I/O error")),
+            event = self.agent.next() => told(event, |event| (event.dom, "agent")),
+        }
+    }
+}
+
+fn told<T: event::Topic>(
+    event: Result<T, Interruption>,
+    about: impl FnOnce(T) -> (DomainRef, &'static str),
+) -> Happened {
+    match event {
+        Ok(event) => {
+            let (domain, what) = about(event);
+            Happened::To(domain, what)
+        }
+        // Missed or unreadable; a closed connection is noticed by itself.
+        Err(_) => Happened::Anything,
+    }
+}
+
+/// Looks at everything; what is known already is not read again.
+pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), Failure> {
+    let control = &lanes.control;
+    let doing = || format!("list the domains of host `{}`", host.name());
+    let domains = control
+        .domains(ConnectListAllDomainsFlags::empty())
+        .await
+        .doing(doing)?;
+    let stats = control
+        .domain_stats(&[], DomainStatsTypes::STATE, ConnectGetAllDomainStatsFlags::empty())
+        .await
+        .doing(doing)?;
+    let status = |uuid: Uuid| {
+        let (_, params) = stats.iter().find(|(domain, _)| domain.uuid == uuid)?;
+        let number = |name| params.unsigned(name).and_then(|number| i32::try_from(number).ok());
+        Some(Status {
+            state: DomainState(number("state.state")?),
+            reason: number("state.reason").unwrap_or(0),
+        })
+    };
+    let known = host.with_inventory(|inventory| inventory.domains.clone());
+    let mut fresh = Inventory::default();
+    for domain in domains {
+        let seen = match (known.get(&domain.uuid), status(domain.uuid)) {
+            (Some(seen), Some(status)) if seen.domain.name == domain.name => Some(Seen { status, ..seen.clone() }),
+            _ => see(control, &domain).await?,
+        };
+        if let Some(seen) = seen {
+            fresh.domains.insert(domain.uuid, seen);
+        }
+    }
+    fresh.pool = look_at_pool(lanes, pool).await?;
+    host.replace(fresh);
+    Ok(())
+}
+
+/// One domain as it is now; `None` when it is gone.
+pub(crate) async fn see(control: &Connection, domain: &DomainRef) -> Result<Option<Seen>, Failure> {
+    let doing = || format!("look at domain `{}`", domain.name.to_string_lossy());
+    let Some(status) = control.domain_state(domain).await.absent().doing(doing)? else {
+        return Ok(None);
+    };
+    let xml = control
+        .domain_xml(domain, DomainXMLFlags::empty())
+        .await
+        .absent()
+        .doing(doing)?;
+    let status = Status {
+        state: status.state,
+        reason: status.reason,
+    };
+    Ok(xml.and_then(|xml| Seen::parse(domain.clone(), status, &xml)))
+}
+
+async fn look_at_pool(lanes: &Lanes, name: &str) -> Result<Option<PoolSeen>, Failure> {
+    let doing = || format!("look at pool `{name}`");
+    let control = &lanes.control;
+    let Some(pool) = control.storage_pool_lookup_by_name(name).await.absent().doing(doing)? else {
+        return Ok(None);
+    };
+    // What is free is counted at a refresh only; one that is refused because a volume is being made can wait (F32).
+    match lanes.bulk.storage_pool_refresh(&pool).await.doing(doing) {
+        Err(failure) if failure.is_connection() => return Err(failure),
+        Err(failure) => tracing::debug!(pool = name, %failure, "the pool was not refreshed"),
+        Ok(()) => {}
+    }
+    let info = control.storage_pool_info(&pool).await.doing(doing)?;
+    Ok(Some(PoolSeen {
+        capacity: info.capacity,
+        available: info.available,
+    }))
+}

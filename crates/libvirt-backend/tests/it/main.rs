@@ -1,0 +1,14 @@
+//! The backend on real libvirt hosts with real guests.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "this is a test from its first line to its last"
+)]
+
+mod lab;
+mod live;
+mod walk;

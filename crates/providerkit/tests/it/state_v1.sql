@@ -1,0 +1,76 @@
+-- A state file as the first version of the schema wrote it: one machine never used, one created and deleted, one bound,
+-- one FAILED, one with a Create under way, and a mark of a machine that does not exist.
+PRAGMA application_id = 1111904331;
+PRAGMA user_version = 1;
+BEGIN TRANSACTION;
+CREATE TABLE boot (
+        number INTEGER PRIMARY KEY,
+        tag INTEGER NOT NULL,
+        base INTEGER NOT NULL,
+        started_ms INTEGER NOT NULL
+    ) STRICT;
+INSERT INTO "boot" VALUES(1,6302477233852072852,0,1700000686649);
+CREATE TABLE counter (
+        name TEXT NOT NULL PRIMARY KEY,
+        value INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "counter" VALUES('head',17);
+INSERT INTO "counter" VALUES('next_ordinal',6);
+INSERT INTO "counter" VALUES('touched',14);
+CREATE TABLE machine (
+        ordinal INTEGER PRIMARY KEY,
+        id TEXT NOT NULL,
+        slot TEXT,                  -- NULL: the same as id
+        generation INTEGER NOT NULL,
+        hosted INTEGER NOT NULL,
+        revision INTEGER NOT NULL,
+        state INTEGER NOT NULL,
+        profile INTEGER NOT NULL,
+        host_provider TEXT,
+        host_reference TEXT,
+        cluster TEXT,
+        metadata TEXT,              -- JSON object; NULL: empty
+        last_error TEXT,
+        create_operation BLOB NOT NULL,     -- zeros: none yet
+        configure_operation BLOB NOT NULL,
+        drain_operation BLOB NOT NULL,
+        delete_operation BLOB NOT NULL,
+        failed_operation BLOB,
+        failed_transition INTEGER,
+        failed_ms INTEGER,
+        cleaned INTEGER
+    ) STRICT;
+INSERT INTO "machine" VALUES(0,'m-0',NULL,1,0,1,1,1,NULL,NULL,NULL,NULL,NULL,X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'00000000000000000000000000000000',NULL,NULL,NULL,NULL);
+INSERT INTO "machine" VALUES(1,'m-1',NULL,1,0,10,1,1,NULL,NULL,NULL,NULL,NULL,X'01A22D42DE1977B09CBDC66653448F4F',X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'01A22D42DE2D71ADAFED0E7A3542A981',NULL,NULL,NULL,NULL);
+INSERT INTO "machine" VALUES(2,'m-2',NULL,1,0,14,5,1,'scripted','m-2','c-2','{"k":"v"}',NULL,X'01A22D42DE3A71A0836830DD47235321',X'01A22D42DE4975009DD036C4CF63AB90',X'00000000000000000000000000000000',X'00000000000000000000000000000000',NULL,NULL,NULL,NULL);
+INSERT INTO "machine" VALUES(3,'m-3',NULL,1,0,16,8,1,NULL,NULL,NULL,NULL,'no luck',X'01A22D42DE56767EA3C924BCCAFD0A90',X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'01A22D42DE56767EA3C924BCCAFD0A90',0,1700000686747,0);
+INSERT INTO "machine" VALUES(4,'m-4',NULL,1,0,17,2,1,NULL,NULL,NULL,NULL,NULL,X'01A22D42DE6771EFB14F372D94897855',X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'00000000000000000000000000000000',NULL,NULL,NULL,NULL);
+INSERT INTO "machine" VALUES(5,'m-5',NULL,1,0,6,1,1,NULL,NULL,NULL,NULL,NULL,X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'00000000000000000000000000000000',X'00000000000000000000000000000000',NULL,NULL,NULL,NULL);
+CREATE TABLE mark (
+        machine TEXT NOT NULL,
+        shard TEXT NOT NULL,
+        epoch INTEGER NOT NULL,
+        sequence INTEGER NOT NULL,
+        touched INTEGER NOT NULL,
+        PRIMARY KEY (machine, shard)
+    ) STRICT, WITHOUT ROWID;
+INSERT INTO "mark" VALUES('ghost','s',5,5,14);
+INSERT INTO "mark" VALUES('m-1','s',2,5,5);
+INSERT INTO "mark" VALUES('m-2','s',2,6,9);
+CREATE TABLE profile (
+        number INTEGER PRIMARY KEY,
+        body TEXT NOT NULL
+    ) STRICT;
+INSERT INTO "profile" VALUES(1,'{"instance_type":"type-4","zone":"zone-a","capacity_type":"on-demand","price_per_hour":0.5,"interruption_probability":0.0,"resources":{"cpu":"4"},"allocatable":{"cpu":"4"},"labels":{}}');
+CREATE TABLE running (
+        ordinal INTEGER PRIMARY KEY,
+        operation BLOB NOT NULL,
+        transition INTEGER NOT NULL,
+        accepted_ms INTEGER NOT NULL,
+        deadline_ms INTEGER NOT NULL,
+        attempt INTEGER NOT NULL,
+        bootstrap BLOB,
+        grace_s INTEGER
+    ) STRICT;
+INSERT INTO "running" VALUES(4,X'01A22D42DE6771EFB14F372D94897855',0,1700000686759,1700000986759,1,NULL,NULL);
+COMMIT;
