@@ -510,7 +510,7 @@ async fn leftovers_are_found_and_decoys_are_not() {
     let volume = Leftover::Volume("default".into(), left);
     assert_eq!(
         told(&machine).await,
-        [volume.clone()],
+        [volume],
         "a machine's own domain and volumes are none"
     );
     // As the machine's engine sees it after the Create had failed and was cleaned up: the domain is an attempt's.
