@@ -96,7 +96,9 @@ impl Libvirt {
             stop: stop.clone(),
             tasks: tasks.clone(),
         });
-        tasks.spawn(Healer::new(Arc::clone(&inner)).run(stop));
+        for host in &inner.hosts {
+            tasks.spawn(Healer::new(Arc::clone(&inner), host.clone()).run(stop.clone()));
+        }
         Self(inner)
     }
 
@@ -375,9 +377,8 @@ impl Backend for Libvirt {
 
     async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
         self.0.unseen.lock().await.borrow_and_update();
-        for host in &self.0.hosts {
-            host.tried(FIRST_TRY).await;
-        }
+        // All at once: hosts that are down together cost no more than one.
+        futures_util::future::join_all(self.0.hosts.iter().map(|host| host.tried(FIRST_TRY))).await;
         self.0.watched.look(known);
         Ok(describe::slots(&self.0, known))
     }

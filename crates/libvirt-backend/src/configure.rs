@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use libvirt_rpc::wire::remote::record::DomainRef;
+use libvirt_rpc::wire::{constant::domain::DomainCreateFlags, remote::record::DomainRef};
 use providerkit_backend::{ClusterId, Machine, OperationId};
 
 use crate::{
+    create,
     delivery::{self, Parcel},
     failure::Failure,
     guest::{Agent, Ended, Hook, Permits, Run, Stuck},
@@ -83,6 +84,8 @@ pub(crate) async fn bootstrap(
         ..
     } = *parcel;
     let Guest { domain, owner } = guest(&lanes, provider, machine).await?;
+    // It may have stopped by itself; nobody else brings it back while we work on it.
+    create::start(&lanes, &domain, DomainCreateFlags::START_FORCE_BOOT).await?;
     let by_seed = match plan.settings.guest.delivery {
         Delivery::Agent => false,
         Delivery::Seed => true,
@@ -176,7 +179,7 @@ pub(crate) async fn bind(
         metadata: (*machine.metadata).clone(),
     });
     plan::mark(lanes, &domain, &owner).await?;
-    crate::create::learn(lanes, host, &domain).await
+    create::learn(lanes, host, &domain).await
 }
 
 enum Answer {

@@ -1,6 +1,10 @@
 //! Machines that should run and do not: started again, resumed, told of (field reports F40, F89, F90).
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use libvirt_rpc::wire::constant::domain::{DomainCreateFlags, DomainState};
 use providerkit_backend::{MachineId, State};
@@ -28,9 +32,13 @@ const RECOVERED: Duration = Duration::from_secs(600);
 /// Machines that start at a time on one host, after it rebooted, say.
 const RAMP: usize = 2;
 
+/// Looks after one host, so that another one that does not answer holds up nothing here.
 pub(crate) struct Healer {
     inner: Arc<Inner>,
+    host: Host,
     tried: HashMap<MachineId, Tried>,
+    /// The reasons told last, which count nothing when they are over.
+    reasons: HashSet<String>,
     janitor: Janitor,
 }
 
@@ -58,11 +66,13 @@ impl Cure {
 }
 
 impl Healer {
-    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+    pub(crate) fn new(inner: Arc<Inner>, host: Host) -> Self {
         Self {
             janitor: Janitor::default(),
             inner,
+            host,
             tried: HashMap::new(),
+            reasons: HashSet::new(),
         }
     }
 
@@ -81,17 +91,18 @@ impl Healer {
     }
 
     async fn look(&mut self) {
-        let inner = Arc::clone(&self.inner);
-        for host in inner.hosts.iter().filter(|host| host.is_known()) {
-            let sick = self.sick(host);
-            for chunk in sick.chunks(RAMP) {
-                let cures = chunk
-                    .iter()
-                    .map(|(machine, seen, cure)| heal(&inner, host, machine, seen, *cure));
-                futures_util::future::join_all(cures).await;
-            }
+        let host = self.host.clone();
+        if !host.is_known() {
+            return;
         }
-        self.janitor.look(&inner).await;
+        let sick = self.sick(&host);
+        for chunk in sick.chunks(RAMP) {
+            let cures = chunk
+                .iter()
+                .map(|(machine, seen, cure)| heal(&self.inner, &host, machine, seen, *cure));
+            futures_util::future::join_all(cures).await;
+        }
+        self.janitor.look(&self.inner, &host).await;
     }
 
     /// The machines of a host that should run and do not, as far as their turn has come.
@@ -127,8 +138,15 @@ impl Healer {
                 }
             }
         });
+        for reason in self.reasons.drain() {
+            stopped.entry(reason).or_default();
+        }
         for (reason, count) in stopped {
-            metrics::gauge!(metric::STOPPED, "zone" => host.zone().to_string(), "reason" => reason).set(count);
+            let labels = [("host", host.name().to_string()), ("reason", reason.clone())];
+            metrics::gauge!(metric::STOPPED, &labels).set(count);
+            if count > 0 {
+                self.reasons.insert(reason);
+            }
         }
         sick.retain(|(machine, ..)| {
             let tried = self.tried.get(machine);

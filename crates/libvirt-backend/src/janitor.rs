@@ -50,39 +50,36 @@ impl fmt::Display for Leftover {
 #[derive(Debug, Default)]
 pub(crate) struct Janitor {
     looked: Option<Instant>,
-    /// What the last look found, by host.
-    found: HashMap<String, HashSet<Leftover>>,
+    /// What the last look found.
+    found: HashSet<Leftover>,
 }
 
 impl Janitor {
-    /// Looks if it is time to, and removes what was there the last time already.
-    pub(crate) async fn look(&mut self, inner: &Inner) {
+    /// Looks at a host if it is time to, and removes what was there the last time already.
+    pub(crate) async fn look(&mut self, inner: &Inner, host: &Host) {
         if self.looked.is_some_and(|looked| looked.elapsed() < PAUSE) || inner.watched.known().is_empty() {
             return;
         }
         self.looked = Some(Instant::now());
-        for host in inner.hosts.iter().filter(|host| host.is_known()) {
-            let leftovers = match leftovers(inner, host).await {
-                Ok(leftovers) => leftovers,
+        let leftovers = match leftovers(inner, host).await {
+            Ok(leftovers) => leftovers,
+            Err(failure) => {
+                tracing::debug!(host = %host.name(), %failure, "leftovers could not be looked for");
+                return;
+            }
+        };
+        report(host, &leftovers);
+        for leftover in leftovers.intersection(&self.found) {
+            match sweep(inner, host, leftover).await {
+                Ok(true) => tracing::warn!(host = %host.name(), %leftover, "a leftover was removed"),
+                Ok(false) => {}
                 Err(failure) => {
-                    tracing::debug!(host = %host.name(), %failure, "leftovers could not be looked for");
-                    continue;
-                }
-            };
-            report(host, &leftovers);
-            let before = self.found.remove(&**host.name()).unwrap_or_default();
-            for leftover in leftovers.intersection(&before) {
-                match sweep(inner, host, leftover).await {
-                    Ok(true) => tracing::warn!(host = %host.name(), %leftover, "a leftover was removed"),
-                    Ok(false) => {}
-                    Err(failure) => {
-                        let error = providerkit_backend::Error::from(failure).report();
-                        tracing::error!(host = %host.name(), %leftover, %error, "a leftover could not be removed");
-                    }
+                    let error = providerkit_backend::Error::from(failure).report();
+                    tracing::error!(host = %host.name(), %leftover, %error, "a leftover could not be removed");
                 }
             }
-            self.found.insert(host.name().to_string(), leftovers);
         }
+        self.found = leftovers;
     }
 }
 
@@ -95,8 +92,8 @@ fn report(host: &Host, leftovers: &HashSet<Leftover>) {
         ("stray", count(|left| matches!(left, Leftover::Stray(..)))),
     ];
     for (kind, count) in counts {
-        let host = host.zone().to_string();
-        metrics::gauge!(metric::ORPHANS, "zone" => host, "kind" => kind).set(count);
+        let host = host.name().to_string();
+        metrics::gauge!(metric::ORPHANS, "host" => host, "kind" => kind).set(count);
     }
     for stray in leftovers.iter().filter(|left| matches!(left, Leftover::Stray(..))) {
         tracing::error!(

@@ -8,7 +8,7 @@ pub const HOST_RECONNECTS: &str = "host_reconnects_total";
 pub const FORCED_DRAINS: &str = "forced_drains_total";
 /// Machines that were brought back, by zone and what was done.
 pub const HEALED: &str = "healed_total";
-/// Machines that do not run although they should, by zone and reason.
+/// Machines that do not run although they should, by host and reason.
 pub const STOPPED: &str = "machines_stopped";
-/// Domains and volumes of ours that belong to no machine, by zone and kind.
+/// Domains and volumes of ours that belong to no machine, by host and kind.
 pub const ORPHANS: &str = "orphans";
