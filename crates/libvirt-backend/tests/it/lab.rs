@@ -196,15 +196,18 @@ impl Host {
         assert_eq!(sent, 1, "one daemon");
     }
 
-    /// Starts a daemon that was ended.
-    pub(crate) fn start_daemon(&self) {
+    /// Starts a daemon that was ended; the old one may hold its file of the process id for a moment longer.
+    pub(crate) async fn start_daemon(&self) {
         let leader = self.child.id().unwrap();
         let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
         let init = children.split_whitespace().next().unwrap().to_owned();
-        let started = Blocking::new("nsenter")
-            .args(["--target", &init, "--mount", "--net", "--pid", "--", "libvirtd", "-d"])
-            .status();
-        assert!(started.unwrap().success());
+        soon("the daemon starts again", || {
+            let started = Blocking::new("nsenter")
+                .args(["--target", &init, "--mount", "--net", "--pid", "--", "libvirtd", "-d"])
+                .status();
+            started.unwrap().success()
+        })
+        .await;
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -358,7 +358,7 @@ async fn a_daemon_that_ends_or_freezes_only_costs_time() {
     let trouble = async {
         soon("the domain is defined", || !host.domains().is_empty()).await;
         host.signal_daemon("KILL");
-        host.start_daemon();
+        host.start_daemon().await;
         soon("the daemon is back", || host.answers()).await;
         host.signal_daemon("STOP");
         // The other host does not notice.
