@@ -260,8 +260,8 @@ impl Inner {
         };
         let other = self.hosts.iter().find_map(|host| {
             host.with_inventory(|inventory| {
-                let mut owned = inventory.owned(self.provider());
-                let twin = owned.find(|(_, owner)| owner.guest_id.as_ref() == Some(id) && owner.machine != *machine);
+                let mut alike = inventory.of_guest_id(self.provider(), id);
+                let twin = alike.find(|(_, owner)| owner.machine != *machine);
                 twin.map(|(_, owner)| owner.machine.clone())
             })
         });

@@ -83,9 +83,8 @@ fn adopt(inner: &Inner, host: &Host, seen: &Seen, owner: &Owner) -> Adopted {
 fn unlisted(inner: &Inner, adopted: Adopted) -> Option<Slot> {
     let owner = inner.hosts.iter().find_map(|host| {
         host.with_inventory(|inventory| {
-            let mut owned = inventory.owned(inner.provider());
-            let owned = owned.find(|(_, owner)| owner.machine == adopted.machine);
-            owned.map(|(_, owner)| owner.clone())
+            let found = inventory.of_machine(inner.provider(), &adopted.machine);
+            found.map(|(_, owner)| owner.clone())
         })
     })?;
     Some(Slot::new(owner.slot, owner.profile).adopted(adopted))
@@ -105,9 +104,9 @@ fn with_loss(inner: &Inner, known: &Known, slot: Slot) -> Slot {
         && hosts.iter().all(|host| {
             host.is_known()
                 && host.with_inventory(|inventory| {
-                    !inventory
-                        .domains
-                        .contains_key(&libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes()))
+                    inventory
+                        .get(libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes()))
+                        .is_none()
                 })
         });
     if gone {

@@ -21,7 +21,8 @@ use crate::{
     pool::Pool,
 };
 
-const POLL: Duration = Duration::from_millis(200);
+const FIRST_POLL: Duration = Duration::from_millis(10);
+const LAST_POLL: Duration = Duration::from_millis(200);
 /// A guest that is still booting does not hear the first time.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -94,8 +95,7 @@ pub(crate) async fn remove_volume(pool: &Pool<'_>, host: &Host, volume: &str) ->
     };
     let path = found.key.to_string_lossy().into_owned();
     let user = host.with_inventory(|inventory| {
-        let user = inventory.domains.values().find(|seen| seen.files.contains(&path));
-        user.map(|seen| seen.domain.name.to_string_lossy().into_owned())
+        inventory.user_of(&path).map(|seen| seen.domain.name.to_string_lossy().into_owned())
     });
     if let Some(user) = user {
         return Err(Failure::told(format!(
@@ -131,7 +131,7 @@ pub(crate) async fn stop(lanes: &Lanes, domain: &DomainRef, grace: Duration) -> 
         let active = lanes.control.domain_is_active(domain).await.absent().doing(doing);
         active.map(|active| active.unwrap_or(false))
     };
-    let (end, mut asked) = (Instant::now() + grace, None::<Instant>);
+    let (end, mut asked, mut pause) = (Instant::now() + grace, None::<Instant>, FIRST_POLL);
     while is_active().await? && Instant::now() < end {
         if asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
             asked = Some(Instant::now());
@@ -147,7 +147,8 @@ pub(crate) async fn stop(lanes: &Lanes, domain: &DomainRef, grace: Duration) -> 
                 break;
             }
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LAST_POLL);
     }
     match lanes.control.domain_destroy(domain, DomainDestroyFlags::empty()).await {
         Ok(()) => Ok(()),

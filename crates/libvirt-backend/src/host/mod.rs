@@ -157,12 +157,8 @@ impl Host {
     pub(crate) fn learn(&self, uuid: Uuid, seen: Option<Seen>) {
         let mut inventory = self.inventory();
         match seen {
-            Some(seen) => {
-                inventory.domains.insert(uuid, seen);
-            }
-            None => {
-                inventory.domains.remove(&uuid);
-            }
+            Some(seen) => inventory.insert(seen),
+            None => inventory.remove(uuid),
         }
         drop(inventory);
         self.0.news.tell();

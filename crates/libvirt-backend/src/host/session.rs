@@ -1,6 +1,6 @@
 //! One session with a host: connect, subscribe, list, then follow what happens until a connection is lost.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use libvirt_rpc::{
     Connection,
@@ -185,23 +185,24 @@ pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), F
         .domain_stats(&[], DomainStatsTypes::STATE, ConnectGetAllDomainStatsFlags::empty())
         .await
         .doing(doing)?;
+    let stats: HashMap<Uuid, _> = stats.iter().map(|(domain, params)| (domain.uuid, params)).collect();
     let status = |uuid: Uuid| {
-        let (_, params) = stats.iter().find(|(domain, _)| domain.uuid == uuid)?;
+        let params = stats.get(&uuid)?;
         let number = |name| params.unsigned(name).and_then(|number| i32::try_from(number).ok());
         Some(Status {
             state: DomainState(number("state.state")?),
             reason: number("state.reason").unwrap_or(0),
         })
     };
-    let known = host.with_inventory(|inventory| inventory.domains.clone());
     let mut fresh = Inventory::default();
     for domain in domains {
-        let seen = match (known.get(&domain.uuid), status(domain.uuid)) {
-            (Some(seen), Some(status)) if seen.domain.name == domain.name => Some(Seen { status, ..seen.clone() }),
+        let known = host.with_inventory(|inventory| inventory.get(domain.uuid).cloned());
+        let seen = match (known, status(domain.uuid)) {
+            (Some(seen), Some(status)) if seen.domain.name == domain.name => Some(Seen { status, ..seen }),
             _ => see(control, &domain).await?,
         };
         if let Some(seen) = seen {
-            fresh.domains.insert(domain.uuid, seen);
+            fresh.insert(seen);
         }
     }
     fresh.pool = look_at_pool(lanes, pool).await?;
