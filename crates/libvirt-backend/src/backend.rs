@@ -409,6 +409,10 @@ impl Backend for Libvirt {
             inner.provider(),
         );
         inner.news.tell();
+        // A provider that was restarted must refuse nothing for that: the Create waits for its host.
+        if admitted.is_err() && hosts.iter().any(Host::is_untried) {
+            return Ok(());
+        }
         admitted
             .map(drop)
             .map_err(|reason| Error::exhausted(format!("zone `{}` has no room: {reason}", machine.profile.zone)))

@@ -169,6 +169,11 @@ impl Host {
         self.lanes().is_some()
     }
 
+    /// Whether nobody knows yet if it can be reached: the provider has only just begun.
+    pub(crate) fn is_untried(&self) -> bool {
+        matches!(&*self.0.link.borrow(), Link::Down { reason } if **reason == *UNTRIED)
+    }
+
     fn replace(&self, inventory: Inventory) {
         *self.inventory() = inventory;
         self.0.news.tell();
