@@ -241,7 +241,7 @@ impl Inner {
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
                 .await
         };
-        within(operation, stuck, work).await?;
+        within((Transition::Create, operation), stuck, work).await?;
         Ok(Created::new(create::host_ref(
             self.provider(),
             &machine.profile.zone,
@@ -315,7 +315,7 @@ impl Inner {
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
                 .await
         };
-        within(operation, stuck, work).await
+        within((Transition::Drain, operation), stuck, work).await
     }
 
     /// Removes a machine from every host it may be on.
@@ -347,7 +347,7 @@ impl Inner {
             }
             Ok(())
         };
-        let removed = within(operation, &stuck, work).await;
+        let removed = within((Transition::Delete, operation), &stuck, work).await;
         if removed.is_ok() {
             self.ledger.release(&machine.id);
         }
@@ -438,7 +438,7 @@ impl Backend for Libvirt {
             host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
                 .await
         };
-        within(operation, stuck, work).await
+        within((Transition::Configure, operation), stuck, work).await
     }
 
     async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {
@@ -454,7 +454,7 @@ impl Backend for Libvirt {
             })
             .await
         };
-        within(operation, stuck, work).await
+        within((Transition::Configure, operation), stuck, work).await
     }
 
     async fn drain(&self, request: DrainRequest) -> Result<(), Error> {

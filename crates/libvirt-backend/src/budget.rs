@@ -270,10 +270,8 @@ mod tests {
             available,
         };
         let room = |available| {
-            let inventory = Inventory {
-                pool: Some(pool(available)),
-                ..Inventory::default()
-            };
+            let mut inventory = Inventory::default();
+            inventory.pool = Some(pool(available));
             left(&facts(), &inventory, &Budget::default(), "p").disk_bytes / GIB
         };
         assert_eq!(room(50 * GIB), 180);

@@ -103,11 +103,8 @@ fn with_loss(inner: &Inner, known: &Known, slot: Slot) -> Slot {
     let gone = !hosts.is_empty()
         && hosts.iter().all(|host| {
             host.is_known()
-                && host.with_inventory(|inventory| {
-                    inventory
-                        .get(libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes()))
-                        .is_none()
-                })
+                && host
+                    .with_inventory(|inventory| inventory.get(libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes())).is_none())
         });
     if gone {
         let reason = format!(

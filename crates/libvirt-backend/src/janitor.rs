@@ -222,7 +222,7 @@ async fn sweep(inner: &Inner, host: &Host, leftover: &Leftover) -> Result<bool, 
                 return Ok(false);
             };
             let pool = Pool::open(&lanes, pool).await?;
-            remove::remove_volume(&pool, host, name).await.map(|()| true)
+            remove::remove_volume(&pool, host, name, None).await.map(|()| true)
         }
     }
 }

@@ -8,6 +8,7 @@ use libvirt_rpc::wire::{
         error::ErrorNumber,
     },
     remote::record::DomainRef,
+    xdr::Uuid,
 };
 use providerkit_backend::{MachineId, OperationId};
 use tokio::time::Instant;
@@ -53,6 +54,7 @@ impl Removal<'_> {
             }
             found => found?,
         };
+        let gone = domain.as_ref().map(|(seen, _)| seen.domain.uuid);
         let mut volumes = BTreeSet::new();
         let pool_name = match &domain {
             Some((seen, owner)) => {
@@ -78,7 +80,7 @@ impl Removal<'_> {
         }
         let mut first = None;
         for volume in &volumes {
-            let removed = remove_volume(&pool, host, volume).await;
+            let removed = remove_volume(&pool, host, volume, gone).await;
             if let Err(failure) = removed {
                 tracing::warn!(machine_id = %self.machine, volume, %failure, "a volume is left over");
                 first.get_or_insert(failure);
@@ -88,14 +90,21 @@ impl Removal<'_> {
     }
 }
 
-/// Deletes a volume that no domain but its own, which is gone, is on.
-pub(crate) async fn remove_volume(pool: &Pool<'_>, host: &Host, volume: &str) -> Result<(), Failure> {
+/// Deletes a volume that no domain is on but one that is gone, which somebody may just have seen still.
+pub(crate) async fn remove_volume(
+    pool: &Pool<'_>,
+    host: &Host,
+    volume: &str,
+    gone: Option<Uuid>,
+) -> Result<(), Failure> {
     let Some(found) = pool.volume(volume).await? else {
         return Ok(());
     };
     let path = found.key.to_string_lossy().into_owned();
     let user = host.with_inventory(|inventory| {
-        inventory.user_of(&path).map(|seen| seen.domain.name.to_string_lossy().into_owned())
+        inventory
+            .user_of(&path, gone)
+            .map(|seen| seen.domain.name.to_string_lossy().into_owned())
     });
     if let Some(user) = user {
         return Err(Failure::told(format!(

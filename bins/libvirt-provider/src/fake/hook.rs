@@ -74,7 +74,9 @@ impl Hooks {
     /// Whether the node is Ready in a cluster; if not, why.
     pub(super) fn ready(self, cluster: &str, files: &Files) -> Result<(), String> {
         match files.text(JOINED) {
-            Some("fault-readiness-block") if self.faults => Err("injected: the kubelet is not posting ready".to_owned()),
+            Some("fault-readiness-block") if self.faults => {
+                Err("injected: the kubelet is not posting ready".to_owned())
+            }
             Some(joined) if joined == cluster => Ok(()),
             joined => Err(format!("the node is in {joined:?}")),
         }

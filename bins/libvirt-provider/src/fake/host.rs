@@ -37,11 +37,14 @@ impl Size {
 pub(super) async fn start(zone: &str, size: Size, hooks: Hooks, shelf: Option<&Shelf>) -> anyhow::Result<Endpoint> {
     let daemon = Daemon::new();
     daemon.set_guest(guest::new(hooks));
+    let grow = || daemon.set_capacity(CPUS, size.memory_mib << 10);
+    grow();
+    stage(&daemon).await.context("the golden image cannot be staged")?;
     if let Some(shelf) = shelf {
         shelf.keep(zone, &daemon)?;
+        // It may have been left when fewer machines were for sale.
+        grow();
     }
-    daemon.set_capacity(CPUS, size.memory_mib << 10);
-    stage(&daemon).await.context("the golden image cannot be staged")?;
     if hooks.faults {
         let killed = "internal error: process exited while connecting to monitor: injected: QEMU ended at once";
         let refused = Effect::Refuse(ErrorNumber::ERR_INTERNAL_ERROR, killed.to_owned());
@@ -53,17 +56,10 @@ pub(super) async fn start(zone: &str, size: Size, hooks: Hooks, shelf: Option<&S
 async fn stage(daemon: &Daemon) -> Result<(), libvirt_rpc::Error> {
     let connection = daemon.connect().await?;
     let pool = connection.storage_pool_lookup_by_name(POOL).await?;
-    let staged = connection.volume_lookup_by_name(&pool, IMAGE).await;
-    if let Err(error) = staged {
-        if !error.is_not_found() {
-            return Err(error);
-        }
-        let image = format!(
-            "<volume><name>{IMAGE}</name><capacity unit='GiB'>10</capacity>\
-             <target><format type='qcow2'/></target></volume>"
-        );
-        connection.volume_create(&pool, &image, Default::default()).await?;
-    }
+    let image = format!(
+        "<volume><name>{IMAGE}</name><capacity unit='GiB'>10</capacity><target><format type='qcow2'/></target></volume>"
+    );
+    connection.volume_create(&pool, &image, Default::default()).await?;
     connection.close().await;
     Ok(())
 }

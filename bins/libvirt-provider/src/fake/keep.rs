@@ -23,17 +23,18 @@ const APPLICATION: i32 = 0x6266_6b68;
 #[derive(Clone, Debug)]
 pub(super) struct Shelf {
     path: PathBuf,
-    connection: Arc<Mutex<Connection>>,
+    connection: Arc<Mutex<Option<Connection>>>,
 }
 
 impl Shelf {
-    /// Opens the file that goes with a state file. Whoever has that has this one.
+    /// Opens the file that goes with a state file, if there is one; made it is with the first change, so that none is left
+    /// beside a state file that is refused. Whoever has that has this one.
     ///
     /// # Errors
     /// When it is another program's, damaged, or cannot be used.
     pub(super) fn open(state: &Path) -> anyhow::Result<Self> {
         let path = beside(state);
-        let opened = open(&path).with_context(|| {
+        let opened = path.exists().then(|| open(&path)).transpose().with_context(|| {
             format!(
                 "`{}`, where the fake hosts are kept, cannot be used; with it moved away they begin anew, without \
                  machines",
@@ -53,11 +54,10 @@ impl Shelf {
     pub(super) fn keep(&self, host: &str, daemon: &Daemon) -> anyhow::Result<()> {
         let unusable = || format!("what is kept of it in `{}` cannot be used", self.path.display());
         let left = self.read(host).with_context(unusable)?;
-        let (connection, host) = (Arc::clone(&self.connection), host.to_owned());
+        let (shelf, host) = (self.clone(), host.to_owned());
         let keeper = move |records: &[Record]| {
-            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            write(&mut connection, &host, records).map_err(|error| {
-                tracing::warn!(%host, %error, "a fake host cannot keep what changed, and hangs up");
+            shelf.write(&host, records).map_err(|error| {
+                tracing::warn!(%host, error = %format!("{error:#}"), "a fake host cannot keep what changed, and hangs up");
                 io::Error::other(error)
             })
         };
@@ -66,6 +66,9 @@ impl Shelf {
 
     fn read(&self, host: &str) -> rusqlite::Result<Vec<Record>> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(connection) = &*connection else {
+            return Ok(Vec::new());
+        };
         let mut rows = connection.prepare("SELECT key, value FROM records WHERE host = ?1")?;
         let records = rows.query_map([host], |row| {
             Ok(Record {
@@ -74,6 +77,15 @@ impl Shelf {
             })
         })?;
         records.collect()
+    }
+
+    fn write(&self, host: &str, records: &[Record]) -> anyhow::Result<()> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match &mut *connection {
+            Some(connection) => connection,
+            none => none.insert(open(&self.path)?),
+        };
+        Ok(write(connection, host, records)?)
     }
 }
 
@@ -143,7 +155,10 @@ mod tests {
         drop(theirs);
         let before = fs::read(&path).unwrap();
         let refused = format!("{:#}", Shelf::open(&state).unwrap_err());
-        assert!(refused.contains("state.hosts") && refused.contains("another program"), "{refused}");
+        assert!(
+            refused.contains("state.hosts") && refused.contains("another program"),
+            "{refused}"
+        );
         assert_eq!(fs::read(&path).unwrap(), before);
         fs::write(&path, "certainly no database\n".repeat(1000)).unwrap();
         assert!(Shelf::open(&state).is_err());
@@ -158,7 +173,8 @@ mod tests {
             value: value.map(|value| value.as_bytes().to_vec()),
         };
         let shelf = Shelf::open(&state).unwrap();
-        let put = |host, records: &[Record]| write(&mut shelf.connection.lock().unwrap(), host, records).unwrap();
+        assert!(!beside(&state).exists());
+        let put = |host, records: &[Record]| shelf.write(host, records).unwrap();
         put("a", &[record("k", Some("1")), record("gone", Some("x"))]);
         put("b", &[record("k", Some("2"))]);
         put("a", &[record("k", Some("3")), record("gone", None)]);

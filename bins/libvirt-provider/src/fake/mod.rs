@@ -66,7 +66,9 @@ impl Plan {
         for zone in ZONES {
             let size = Size::of(offerings.iter().filter(|offering| *offering.zone == *zone));
             let host = host::start(zone, size, hooks, shelf.as_ref());
-            let endpoint = host.await.with_context(|| format!("fake host `{zone}` cannot be started"))?;
+            let endpoint = host
+                .await
+                .with_context(|| format!("fake host `{zone}` cannot be started"))?;
             let host = HostSettings {
                 name: format!("{zone}-host").into(),
                 endpoint,
@@ -104,7 +106,9 @@ fn budget(offerings: &[Offering]) -> Budget {
     let usual = Budget::default();
     let largest = ZONES.iter().map(|zone| {
         let there = offerings.iter().filter(|offering| *offering.zone == **zone);
-        there.map(|offering| f64::from(offering.count) * f64::from(offering.instance_type.vcpus)).sum::<f64>()
+        there
+            .map(|offering| f64::from(offering.count) * f64::from(offering.instance_type.vcpus))
+            .sum::<f64>()
     });
     let ratio = largest.fold(0.0, f64::max) / f64::from(CPUS);
     Budget {

@@ -105,7 +105,10 @@ impl<'a> Run<'a> {
             }
             ("stop", []) => {
                 if let Some(started) = self.started().filter(|started| started.is_running()) {
-                    self.note(&Started { killed: true, ..started });
+                    self.note(&Started {
+                        killed: true,
+                        ..started
+                    });
                 }
                 Ok(String::new())
             }
@@ -157,7 +160,11 @@ impl<'a> Run<'a> {
             return "none".to_owned();
         };
         let boot = self.files.text(BOOT).unwrap_or_default();
-        let booted = boot.rsplit(' ').next().and_then(|since| since.parse().ok()).unwrap_or(0);
+        let booted = boot
+            .rsplit(' ')
+            .next()
+            .and_then(|since| since.parse().ok())
+            .unwrap_or(0);
         match started.ends {
             _ if started.killed => "gone".to_owned(),
             // Whatever would have come after the guest went down never came.

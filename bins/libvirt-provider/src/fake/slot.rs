@@ -114,7 +114,10 @@ mod tests {
         for count in [0, 1, 17, 18, 19, 64, 1000] {
             let slots = slots(count);
             assert!(slots.keys().copied().eq(0..count), "{count}");
-            assert_eq!(slots, self::slots(count + 20).into_iter().take(count as usize).collect());
+            assert_eq!(
+                slots,
+                self::slots(count + 20).into_iter().take(count as usize).collect()
+            );
         }
     }
 
@@ -127,7 +130,11 @@ mod tests {
         for offering in offerings("p", 36, false) {
             let spot = offering.capacity_type == CapacityType::Spot;
             assert_eq!(offering.interruption_probability, if spot { 0.05 } else { 0.0 });
-            let full = TYPES.iter().find(|kind| *kind.0 == *offering.instance_type.name).unwrap().3;
+            let full = TYPES
+                .iter()
+                .find(|kind| *kind.0 == *offering.instance_type.name)
+                .unwrap()
+                .3;
             assert_eq!(offering.price_per_hour < full, spot);
         }
         let kinds: BTreeSet<_> = slots.values().collect();
@@ -137,7 +144,10 @@ mod tests {
     #[test]
     fn those_that_fail_are_there_when_they_are_asked_for() {
         let failing = offerings("p", 5, true).pop().unwrap();
-        assert_eq!((failing.count, &*failing.labels["conformance.fault/create"]), (8, "error"));
+        assert_eq!(
+            (failing.count, &*failing.labels["conformance.fault/create"]),
+            (8, "error")
+        );
         let labelled = |offering: &Offering| !offering.labels.is_empty();
         assert!(!offerings("p", 5, false).iter().any(labelled));
     }

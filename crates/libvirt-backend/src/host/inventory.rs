@@ -105,7 +105,8 @@ impl Inventory {
     pub(crate) fn insert(&mut self, seen: Seen) {
         let uuid = seen.domain.uuid;
         self.remove(uuid);
-        self.by_name.insert(seen.domain.name.to_string_lossy().into_owned(), uuid);
+        self.by_name
+            .insert(seen.domain.name.to_string_lossy().into_owned(), uuid);
         for file in &seen.files {
             self.by_file.entry(file.clone()).or_default().insert(uuid);
         }
@@ -171,7 +172,11 @@ impl Inventory {
     }
 
     /// A provider's domains whose guests have this `/etc/machine-id`.
-    pub(crate) fn of_guest_id<'a>(&'a self, provider: &'a str, id: &str) -> impl Iterator<Item = (&'a Seen, &'a Owner)> {
+    pub(crate) fn of_guest_id<'a>(
+        &'a self,
+        provider: &'a str,
+        id: &str,
+    ) -> impl Iterator<Item = (&'a Seen, &'a Owner)> {
         let found = self.by_guest_id.get(id);
         found.into_iter().flat_map(move |found| self.those(found, provider))
     }
@@ -182,9 +187,15 @@ impl Inventory {
         owned.filter(move |(_, owner)| owner.provider == provider)
     }
 
-    /// A domain that a file is a disk of.
-    pub(crate) fn user_of(&self, file: &str) -> Option<&Seen> {
-        self.domains.get(self.by_file.get(file)?.iter().next()?)
+    /// A domain that a file is a disk of, other than one.
+    pub(crate) fn user_of(&self, file: &str, other_than: Option<Uuid>) -> Option<&Seen> {
+        let mut users = self.by_file.get(file)?.iter();
+        self.domains.get(users.find(|uuid| Some(**uuid) != other_than)?)
+    }
+
+    /// The domains there are.
+    pub(crate) fn uuids(&self) -> impl Iterator<Item = Uuid> {
+        self.domains.keys().copied()
     }
 
     /// The domains that carry this provider's name.
@@ -276,11 +287,13 @@ mod tests {
         inventory.insert(stopped);
         let taken = inventory.taken("p");
         assert_eq!((taken.memory_mib, taken.vcpus), (2048, 3));
-        assert_eq!(inventory.user_of("/b").unwrap().memory_mib, 2048);
+        assert_eq!(inventory.user_of("/b", None).unwrap().memory_mib, 2048);
+        assert!(inventory.user_of("/b", Some(Uuid::default())).is_some());
         inventory.remove(Uuid::default());
+        assert!(inventory.user_of("/b", Some(Uuid([2; 16]))).is_none());
         inventory.remove(Uuid([2; 16]));
         assert_eq!(inventory.taken("p"), Taken::default());
-        assert!(inventory.user_of("/b").is_none());
+        assert!(inventory.user_of("/b", None).is_none());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod lanes;
 mod session;
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -174,8 +175,18 @@ impl Host {
         matches!(&*self.0.link.borrow(), Link::Down { reason } if **reason == *UNTRIED)
     }
 
-    fn replace(&self, inventory: Inventory) {
-        *self.inventory() = inventory;
+    /// Takes over a list that was begun when there were these domains: one that came since may not be in it yet.
+    fn replace(&self, mut listed: Inventory, before: &HashSet<Uuid>) {
+        let mut inventory = self.inventory();
+        let missing: Vec<Uuid> = inventory
+            .uuids()
+            .filter(|uuid| !before.contains(uuid) && listed.get(*uuid).is_none())
+            .collect();
+        for seen in missing.iter().filter_map(|uuid| inventory.get(*uuid)) {
+            listed.insert(seen.clone());
+        }
+        *inventory = listed;
+        drop(inventory);
         self.0.news.tell();
     }
 

@@ -1,6 +1,10 @@
 //! One session with a host: connect, subscribe, list, then follow what happens until a connection is lost.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use libvirt_rpc::{
     Connection,
@@ -176,6 +180,7 @@ fn told<T: event::Topic>(
 /// Looks at everything; what is known already is not read again.
 pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), Failure> {
     let control = &lanes.control;
+    let before: HashSet<Uuid> = host.with_inventory(|inventory| inventory.uuids().collect());
     let doing = || format!("list the domains of host `{}`", host.name());
     let domains = control
         .domains(ConnectListAllDomainsFlags::empty())
@@ -206,7 +211,7 @@ pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), F
         }
     }
     fresh.pool = look_at_pool(lanes, pool).await?;
-    host.replace(fresh);
+    host.replace(fresh, &before);
     Ok(())
 }
 

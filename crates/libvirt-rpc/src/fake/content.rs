@@ -38,7 +38,10 @@ impl Content {
             let number = at / BLOCK;
             let (start, end) = (at % BLOCK, (to - number * BLOCK).min(BLOCK));
             let piece = data.and_then(|data| data.get(at - from..at - from + (end - start)));
-            let mut block = self.blocks.get(&number).map_or_else(|| vec![0; BLOCK], |block| block.to_vec());
+            let mut block = self
+                .blocks
+                .get(&number)
+                .map_or_else(|| vec![0; BLOCK], |block| block.to_vec());
             if let Some(room) = block.get_mut(start..end) {
                 match piece {
                     Some(piece) => room.copy_from_slice(piece),
@@ -86,7 +89,10 @@ impl Content {
     /// The blocks that changed since this was last asked; `None` for one that is all zeros now.
     pub(super) fn take_touched(&mut self) -> Vec<(usize, Option<Arc<[u8]>>)> {
         let touched = std::mem::take(&mut self.touched);
-        touched.into_iter().map(|number| (number, self.blocks.get(&number).cloned())).collect()
+        touched
+            .into_iter()
+            .map(|number| (number, self.blocks.get(&number).cloned()))
+            .collect()
     }
 
     /// All blocks there are.

@@ -346,16 +346,15 @@ impl Daemon {
     /// Lets the host outlive the process it is in: takes over what an earlier life of it left, and tells a keeper of
     /// every change from then on.
     ///
-    /// Of a host that has no earlier life, nothing is `left` and all that is there is told first. Records told together
-    /// belong together: they are to be kept all or none, in their order, each in the place of an earlier one of the same
-    /// key. A call is answered when the keeper has what it changed. A keeper that fails is told again with the next
-    /// change, and clients whose calls changed something are cut off without an answer.
+    /// Of a host that has no earlier life, nothing is `left`, and all that is there is told with the first change.
+    /// Records told together belong together: they are to be kept all or none, in their order, each in the place of an
+    /// earlier one of the same key. A call is answered when the keeper has what it changed. A keeper that fails is told
+    /// the same and more at the next call, and clients are cut off without an answer until it has all.
     ///
     /// Domains that ran go on, as [`restore`](Self::restore) says.
     ///
     /// # Errors
-    /// When what is left is not all that a daemon of this version of the library told, in which case nothing has changed;
-    /// or when the keeper fails.
+    /// When what is left is not all that a daemon of this version of the library told; then nothing has changed.
     pub fn live_on(
         &self,
         left: Vec<Record>,

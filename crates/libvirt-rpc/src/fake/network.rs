@@ -161,7 +161,9 @@ pub(super) fn answer(call: &mut Call<'_>) {
             autostart: n.autostart.into(),
         })
     });
-    call.on::<NetworkSetAutostart>(|world, args| world.network_mut(&args.net).map(|n| n.autostart = args.autostart != 0));
+    call.on::<NetworkSetAutostart>(|world, args| {
+        world.network_mut(&args.net).map(|n| n.autostart = args.autostart != 0)
+    });
     call.on::<NetworkIsActive>(|world, args| {
         world.network(&args.net).map(|n| NetworkIsActiveRet {
             active: n.active.into(),

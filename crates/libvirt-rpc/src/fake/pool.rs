@@ -336,7 +336,9 @@ fn look(call: &mut Call<'_>) {
             autostart: p.autostart.into(),
         })
     });
-    call.on::<StoragePoolSetAutostart>(|world, args| world.pool_mut(&args.pool).map(|p| p.autostart = args.autostart != 0));
+    call.on::<StoragePoolSetAutostart>(|world, args| {
+        world.pool_mut(&args.pool).map(|p| p.autostart = args.autostart != 0)
+    });
     call.on::<StoragePoolIsActive>(|world, args| {
         world.pool(&args.pool).map(|p| StoragePoolIsActiveRet {
             active: p.active.into(),

@@ -100,7 +100,10 @@ impl Sheet {
             let piece = |file: &File| {
                 let start = number * PIECE;
                 let end = file.content.len().min(start + PIECE);
-                let bytes = file.content.get(start..end).filter(|piece| number == 0 || !piece.is_empty())?;
+                let bytes = file
+                    .content
+                    .get(start..end)
+                    .filter(|piece| number == 0 || !piece.is_empty())?;
                 let mode = file.mode.to_be_bytes();
                 Some([if number == 0 { &mode[..] } else { &[] }, bytes].concat())
             };
@@ -138,10 +141,16 @@ impl State {
         let mut sheet = Sheet(Some(Vec::new()));
         sheet.json(&Key::Host, &self.host);
         sheet.json(&Key::Counter, &self.counter);
-        sheet.entries(&self.domains, self.domains.iter().map(Entry::id), |id| Key::Domain(Id(id)));
+        sheet.entries(&self.domains, self.domains.iter().map(Entry::id), |id| {
+            Key::Domain(Id(id))
+        });
         sheet.entries(&self.pools, self.pools.iter().map(Entry::id), |id| Key::Pool(Id(id)));
-        sheet.entries(&self.networks, self.networks.iter().map(Entry::id), |id| Key::Network(Id(id)));
-        sheet.entries(&self.secrets, self.secrets.iter().map(Entry::id), |id| Key::Secret(Id(id)));
+        sheet.entries(&self.networks, self.networks.iter().map(Entry::id), |id| {
+            Key::Network(Id(id))
+        });
+        sheet.entries(&self.secrets, self.secrets.iter().map(Entry::id), |id| {
+            Key::Secret(Id(id))
+        });
         sheet.entries(&self.devices, self.devices.iter().map(Entry::id), Key::Device);
         for pool in self.pools.iter() {
             for volume in pool.volumes.iter() {
@@ -264,7 +273,10 @@ pub(super) fn assemble(records: impl IntoIterator<Item = Record>) -> Result<Stat
             Key::Volume(Id(pool), _) => {
                 let (place, length, mut volume): (u64, usize, Volume) = read(&value)?;
                 volume.content.set_len(length);
-                let pool = state.pools.peek_mut(&pool).ok_or(RestoreError::parts("a volume without its pool"))?;
+                let pool = state
+                    .pools
+                    .peek_mut(&pool)
+                    .ok_or(RestoreError::parts("a volume without its pool"))?;
                 pool.volumes.put_back(place, volume);
             }
             Key::Block(Id(pool), path, number) => volume(&mut state, pool, &path)?.content.put_back(number, &value),

@@ -28,13 +28,17 @@ pub(super) struct World {
     /// What guests' agents have open and run.
     pub(super) agents: HashMap<Uuid, agent::Open>,
     keeper: Option<Box<Keep>>,
-    /// What the keeper could not take yet.
+    /// What the keeper does not have yet.
     pending: Vec<Record>,
+    /// Whether it could not take it.
+    behind: bool,
 }
 
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World").field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("World")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 
@@ -102,6 +106,7 @@ impl World {
             agents: HashMap::new(),
             keeper: None,
             pending: Vec::new(),
+            behind: false,
         };
         let path = "/var/lib/libvirt/images";
         let pool = format!("<pool type='dir'><name>default</name><target><path>{path}</path></target></pool>");
@@ -138,20 +143,22 @@ impl World {
         let Some(keeper) = &mut self.keeper else {
             return Ok(());
         };
-        self.pending.extend(changes);
-        if self.pending.is_empty() {
+        if changes.is_empty() && !self.behind {
             return Ok(());
         }
-        keeper(&self.pending)?;
-        self.pending.clear();
-        Ok(())
+        self.pending.extend(changes);
+        let kept = keeper(&self.pending);
+        self.behind = kept.is_err();
+        if !self.behind {
+            self.pending.clear();
+        }
+        kept
     }
 
-    /// Lets somebody keep what changes from now on, beginning with these.
-    pub(super) fn set_keeper(&mut self, keeper: Box<Keep>, first: Vec<Record>) -> io::Result<()> {
+    /// Lets somebody keep what changes from now on, and with the first of it these.
+    pub(super) fn set_keeper(&mut self, keeper: Box<Keep>, first: Vec<Record>) {
         self.keeper = Some(keeper);
         self.pending = first;
-        self.keep()
     }
 
     /// A client has connected; its number.

@@ -92,8 +92,9 @@ const DISK: &str = "<domain type='kvm'><name>web</name><memory>1024</memory><dev
     <interface type='network'><source network='default'/></interface></devices></domain>";
 
 async fn agent(c: &Connection, domain: &DomainRef, command: serde_json::Value) -> serde_json::Value {
-    let answer = c.domain_agent_command(domain, &command.to_string(), AgentTimeout::new(Duration::from_secs(5)));
-    let answer = answer.await.unwrap().unwrap();
+    let (command, timeout) = (command.to_string(), AgentTimeout::new(Duration::from_secs(5)));
+    let answer = c.domain_agent_command(domain, &command, timeout).await;
+    let answer = answer.unwrap().unwrap();
     serde_json::from_str::<serde_json::Value>(&answer).unwrap()["return"].clone()
 }
 
@@ -113,19 +114,28 @@ async fn after_every_call_a_later_life_would_have_all_of_it() {
         files.remove("/etc/old");
         ExecResult::default()
     }));
-    shelf.assert_has_all_of(&daemon);
     let c = daemon.connect().await.unwrap();
+    assert_eq!(shelf.told(), 0, "nothing has happened yet");
     let domain = started(&c).await;
     shelf.assert_has_all_of(&daemon);
     daemon.with_files("web", |files| files.write("/etc/old", "o")).unwrap();
     shelf.assert_has_all_of(&daemon);
-    agent(&c, &domain, json!({"execute": "guest-exec", "arguments": {"path": "/bin/sh", "arg": ["a"]}})).await;
+    agent(
+        &c,
+        &domain,
+        json!({"execute": "guest-exec", "arguments": {"path": "/bin/sh", "arg": ["a"]}}),
+    )
+    .await;
     shelf.assert_has_all_of(&daemon);
     let other = volume(&c, "other", 300_000).await;
     c.volume_upload(&other, &pattern(300_000)[..], None).await.unwrap();
     shelf.assert_has_all_of(&daemon);
-    daemon.with_files("web", |files| files.write("/run/seen", "short")).unwrap();
-    daemon.with_files("web", |files| files.rename("/etc/role", "/etc/new")).unwrap();
+    daemon
+        .with_files("web", |files| files.write("/run/seen", "short"))
+        .unwrap();
+    daemon
+        .with_files("web", |files| files.rename("/etc/role", "/etc/new"))
+        .unwrap();
     shelf.assert_has_all_of(&daemon);
     daemon.reboot("web");
     shelf.assert_has_all_of(&daemon);
@@ -137,7 +147,9 @@ async fn after_every_call_a_later_life_would_have_all_of_it() {
     c.domain_undefine(&domain, Default::default()).await.unwrap();
     shelf.assert_has_all_of(&daemon);
     let (keys, left) = (shelf.records(), ["web", "other", "role"]);
-    let traces = keys.iter().filter(|record| left.iter().any(|name| record.key.contains(name)));
+    let traces = keys
+        .iter()
+        .filter(|record| left.iter().any(|name| record.key.contains(name)));
     assert_eq!(traces.count(), 0, "what is gone left nothing");
 }
 
@@ -154,7 +166,12 @@ async fn a_call_costs_what_it_changes() {
     c.domain_state(&domain).await.unwrap();
     c.domain_xml(&domain, Default::default()).await.unwrap();
     agent(&c, &domain, json!({"execute": "guest-ping"})).await;
-    agent(&c, &domain, json!({"execute": "guest-exec", "arguments": {"path": "/bin/true"}})).await;
+    agent(
+        &c,
+        &domain,
+        json!({"execute": "guest-exec", "arguments": {"path": "/bin/true"}}),
+    )
+    .await;
     assert_eq!(shelf.told(), 0, "who only looks changes nothing");
     c.domain_set_autostart(&domain, true).await.unwrap();
     assert!((100..3000).contains(&shelf.told()));
@@ -162,7 +179,8 @@ async fn a_call_costs_what_it_changes() {
     let handle = agent(&c, &domain, open).await;
     shelf.told();
     // "AAAA" is three bytes.
-    let write = json!({"execute": "guest-file-write", "arguments": {"handle": handle, "buf-b64": "AAAA".repeat(10_000)}});
+    let write =
+        json!({"execute": "guest-file-write", "arguments": {"handle": handle, "buf-b64": "AAAA".repeat(10_000)}});
     for _ in 0..60 {
         agent(&c, &domain, write.clone()).await;
     }
@@ -182,6 +200,7 @@ async fn a_change_that_is_not_kept_is_not_answered_and_is_kept_later() {
     assert!(cut.daemon().is_none(), "an answer: {cut}");
     shelf.broken.store(false, Ordering::Relaxed);
     let c = daemon.connect().await.unwrap();
+    shelf.assert_has_all_of(&daemon);
     define(&c, "next").await;
     assert_eq!(daemon.domains(), ["lost", "next"]);
     shelf.assert_has_all_of(&daemon);
@@ -196,7 +215,11 @@ async fn half_of_what_was_kept_is_refused() {
     c.volume_upload(&disk, &pattern(5000)[..], None).await.unwrap();
     let whole = shelf.records();
     for part in ["\"host\"", "{\"pool\"", "{\"volume\""] {
-        let without: Vec<_> = whole.iter().filter(|record| !record.key.starts_with(part)).cloned().collect();
+        let without: Vec<_> = whole
+            .iter()
+            .filter(|record| !record.key.starts_with(part))
+            .cloned()
+            .collect();
         assert!(without.len() < whole.len(), "{part}");
         let later = Daemon::new();
         assert!(later.live_on(without, |_| Ok(())).is_err(), "{part}");
