@@ -4,7 +4,7 @@
 
 mod cli;
 mod config;
-mod simulated;
+mod fake;
 mod substrate;
 
 use std::process::exit;

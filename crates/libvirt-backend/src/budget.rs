@@ -171,21 +171,19 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
     };
     lanes.facts.platform.as_ref().map_err(Clone::clone)?;
     let now = Instant::now();
-    let (mut room, made) = host.with_inventory(|inventory| {
-        let made: std::collections::HashSet<MachineId> = inventory
-            .owned(provider)
-            .map(|(_, owner)| owner.machine.clone())
-            .collect();
-        (left(&lanes.facts, inventory, budget, provider), made)
-    });
-    // What is there already is in the inventory.
-    let open = promises.iter().filter(|(machine, promise)| {
-        promise.host == *host.name() && promise.until.is_none_or(|until| until > now) && !made.contains(*machine)
-    });
-    for (_, promise) in open {
-        room.take(&promise.need);
-    }
-    Ok(room)
+    Ok(host.with_inventory(|inventory| {
+        let mut room = left(&lanes.facts, inventory, budget, provider);
+        // What is there already is in the inventory.
+        let open = promises.iter().filter(|(machine, promise)| {
+            promise.host == *host.name()
+                && promise.until.is_none_or(|until| until > now)
+                && inventory.of_machine(provider, machine).is_none()
+        });
+        for (_, promise) in open {
+            room.take(&promise.need);
+        }
+        room
+    }))
 }
 
 /// What a host has beyond what is there. A machine of ours that is off counts: it will be started again.
@@ -207,20 +205,12 @@ fn left(facts: &Facts, inventory: &Inventory, budget: &Budget, provider: &str) -
             room.disk_bytes = sold(pool.capacity.saturating_sub(reserve), budget.storage_overcommit);
         }
     }
-    let (memory_mib, vcpus) = inventory.used();
+    let taken = inventory.taken(provider);
     room.take(&Need {
-        memory_mib,
-        vcpus,
-        disk_bytes: 0,
+        memory_mib: taken.memory_mib,
+        vcpus: taken.vcpus,
+        disk_bytes: taken.disk_bytes,
     });
-    for (seen, owner) in inventory.owned(provider) {
-        let off = !seen.status.is_active();
-        room.take(&Need {
-            memory_mib: if off { seen.memory_mib } else { 0 },
-            vcpus: if off { seen.vcpus.into() } else { 0 },
-            disk_bytes: owner.disk_bytes,
-        });
-    }
     room
 }
 
@@ -249,9 +239,12 @@ mod tests {
         }
     }
 
-    fn foreign(state: DomainState) -> Seen {
+    fn foreign(number: u8, state: DomainState) -> Seen {
         Seen {
-            domain: DomainRef::default(),
+            domain: DomainRef {
+                uuid: Uuid([number; 16]),
+                ..DomainRef::default()
+            },
             status: Status { state, reason: 0 },
             owner: None,
             memory_mib: 4096,
@@ -263,8 +256,8 @@ mod tests {
     #[test]
     fn foreign_machines_that_run_leave_less() {
         let mut inventory = Inventory::default();
-        inventory.domains.insert(Uuid([1; 16]), foreign(DomainState::RUNNING));
-        inventory.domains.insert(Uuid([2; 16]), foreign(DomainState::SHUTOFF));
+        inventory.insert(foreign(1, DomainState::RUNNING));
+        inventory.insert(foreign(2, DomainState::SHUTOFF));
         let room = left(&facts(), &inventory, &Budget::default(), "p");
         assert_eq!(room.memory_mib, 32 * 1024 - 3276 - 4096);
         assert_eq!(room.vcpus, 8 * 4 - 4);
@@ -277,10 +270,8 @@ mod tests {
             available,
         };
         let room = |available| {
-            let inventory = Inventory {
-                pool: Some(pool(available)),
-                ..Inventory::default()
-            };
+            let mut inventory = Inventory::default();
+            inventory.pool = Some(pool(available));
             left(&facts(), &inventory, &Budget::default(), "p").disk_bytes / GIB
         };
         assert_eq!(room(50 * GIB), 180);

@@ -38,4 +38,7 @@ pub mod settings;
 pub mod telemetry;
 mod tls;
 
-pub use crate::{provider::run, tls::Error as TlsError};
+pub use crate::{
+    provider::{run, run_with},
+    tls::Error as TlsError,
+};

@@ -1,6 +1,6 @@
 //! The whole process of a provider: the engine on its store, behind the port.
 
-use std::{error::Error as StdError, path::Path, sync::Arc, time::Duration};
+use std::{convert::Infallible, error::Error as StdError, future::Future, path::Path, sync::Arc, time::Duration};
 
 use providerkit::{
     Backend, Engine, Options,
@@ -24,10 +24,28 @@ pub async fn run(
     signals: Signals,
     backend: Arc<dyn Backend>,
 ) -> Result<Ended, serve::Error> {
+    run_with(settings, metrics, signals, async { Ok::<_, Infallible>(backend) }).await
+}
+
+/// Serves a backend that is made once the state is open: for one that keeps something beside it, which must not be
+/// touched while the state is another process's, or refused.
+///
+/// # Errors
+/// As [`run`]'s, or when the backend cannot be made.
+pub async fn run_with<E>(
+    settings: &Settings,
+    metrics: Option<Metrics>,
+    signals: Signals,
+    backend: impl Future<Output = Result<Arc<dyn Backend>, E>>,
+) -> Result<Ended, serve::Error>
+where
+    E: Into<Box<dyn StdError + Send + Sync>>,
+{
     let gauges = metrics.clone();
     let start = async move {
         providerkit::metric::describe();
         let store = open(settings.state.as_deref()).await?;
+        let backend = backend.await.map_err(Into::into)?;
         let engine = Engine::start(options(settings), store, backend).await?;
         if let Some(metrics) = gauges {
             let engine = engine.clone();
