@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use libvirt_backend::Libvirt;
 use providerkit_runtime::{
+    Operator,
     serve::{self, Ended, Signals},
     telemetry::Metrics,
 };
@@ -19,7 +20,14 @@ pub(crate) async fn serve(settings: Settings, metrics: Metrics, signals: Signals
     match settings.substrate {
         Substrate::Libvirt(hosts) => {
             let backend = Libvirt::start(*hosts);
-            let ended = providerkit_runtime::run(runtime, metrics, signals, Arc::new(backend.clone())).await;
+            let ended = providerkit_runtime::run(
+                runtime,
+                metrics,
+                signals,
+                Arc::new(backend.clone()),
+                Arc::new(Hosts(backend.clone())),
+            )
+            .await;
             backend.stop().await;
             ended
         }
@@ -29,7 +37,16 @@ pub(crate) async fn serve(settings: Settings, metrics: Metrics, signals: Signals
                 "the backend is simulated: its machines are not real"
             );
             let backend = Arc::new(Simulated::new(&runtime.provider, &fake));
-            providerkit_runtime::run(runtime, metrics, signals, backend).await
+            providerkit_runtime::run(runtime, metrics, signals, backend, Arc::new(())).await
         }
+    }
+}
+
+/// What the runtime is told of the hosts.
+struct Hosts(Libvirt);
+
+impl Operator for Hosts {
+    fn record_gauges(&self) {
+        self.0.record_gauges();
     }
 }

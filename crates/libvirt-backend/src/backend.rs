@@ -24,6 +24,7 @@ use crate::{
     host::{Host, News},
     janitor::{self, Leftover},
     limit::within,
+    metric::{self, Op},
     name::DomainName,
     plan::Plan,
     remove::Removal,
@@ -63,6 +64,7 @@ impl Libvirt {
     /// Begins to keep the hosts connected. Must be called within a tokio runtime.
     #[must_use]
     pub fn start(settings: Settings) -> Self {
+        metric::describe();
         let news = News::new();
         let mut zones: HashMap<Arc<str>, Vec<Host>> = HashMap::new();
         for (zone, hosts) in &settings.zones {
@@ -116,6 +118,19 @@ impl Libvirt {
             all.extend(found.into_iter().map(|leftover| (Arc::clone(host.name()), leftover)));
         }
         Ok(all)
+    }
+
+    /// Sets the gauges of the hosts from what is known of them; call it before they are read. No host is asked.
+    pub fn record_gauges(&self) {
+        let inner = &self.0;
+        let uses = inner
+            .ledger
+            .uses(&inner.hosts, &inner.settings.budget, inner.provider());
+        for (host, uses) in inner.hosts.iter().zip(uses) {
+            if let Some(uses) = uses {
+                metric::record_use(host.zone(), host.name(), &uses);
+            }
+        }
     }
 
     /// Ends all connections and tasks; machines stay as they are.
@@ -301,7 +316,7 @@ impl Inner {
                 .await?;
             if let Err(failure) = &left {
                 tracing::warn!(machine_id = %machine.id, %failure, "the machine did not leave its cluster by itself and is made anew");
-                metrics::counter!(crate::metric::FORCED_DRAINS, "zone" => machine.profile.zone.clone()).increment(1);
+                metrics::counter!(metric::FORCED_DRAINS, "zone" => machine.profile.zone.clone()).increment(1);
             }
             let guest = match (left, settings.drain_reset) {
                 (Ok(()), DrainReset::Unjoin) => {
@@ -376,11 +391,14 @@ impl Backend for Libvirt {
     }
 
     async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
+        let begun = Instant::now();
         self.0.unseen.lock().await.borrow_and_update();
         // All at once: hosts that are down together cost no more than one.
         futures_util::future::join_all(self.0.hosts.iter().map(|host| host.tried(FIRST_TRY))).await;
         self.0.watched.look(known);
-        Ok(describe::slots(&self.0, known))
+        let slots = describe::slots(&self.0, known);
+        Op::Describe.ended(begun.elapsed(), true);
+        Ok(slots)
     }
 
     async fn changed(&self) {
@@ -415,7 +433,7 @@ impl Backend for Libvirt {
     }
 
     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
-        self.0.create(&request, &Stuck::default()).await
+        Op::Create.timed(self.0.create(&request, &Stuck::default())).await
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {
@@ -434,7 +452,7 @@ impl Backend for Libvirt {
             host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
                 .await
         };
-        within(operation, stuck, work).await
+        Op::Configure.timed(within(operation, stuck, work)).await
     }
 
     async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {
@@ -454,18 +472,20 @@ impl Backend for Libvirt {
     }
 
     async fn drain(&self, request: DrainRequest) -> Result<(), Error> {
-        self.0.drain(&request, &Stuck::default()).await
+        Op::Drain.timed(self.0.drain(&request, &Stuck::default())).await
     }
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), Error> {
         let grace = self.0.settings.guest.stop_grace;
-        self.0.remove(&request.machine, &request.operation, false, grace).await
+        let work = self.0.remove(&request.machine, &request.operation, false, grace);
+        Op::Delete.timed(work).await
     }
 
     async fn cleanup(&self, request: CleanupRequest) -> Result<(), Error> {
-        self.0
-            .remove(&request.machine, &request.operation, true, Duration::ZERO)
-            .await
+        let work = self
+            .0
+            .remove(&request.machine, &request.operation, true, Duration::ZERO);
+        Op::Delete.timed(work).await
     }
 }
 

@@ -25,17 +25,18 @@
 //!     telemetry::report_panics();
 //!     let metrics = Metrics::install("shelf_", BuildInfo::new("1.0.0", "unknown", "unknown"))?;
 //!     let signals = Signals::of_process()?;
-//!     Ok(providerkit_runtime::run(&settings, Some(metrics), signals, backend).await?)
+//!     Ok(providerkit_runtime::run(&settings, Some(metrics), signals, backend, Arc::new(())).await?)
 //! }
 //! ```
 //!
 //! Where to start reading: [`serve`](mod@serve), which is the life of a process; then [`settings`] and [`config`].
 
 pub mod config;
+mod operate;
 mod provider;
 pub mod serve;
 pub mod settings;
 pub mod telemetry;
 mod tls;
 
-pub use crate::{provider::run, tls::Error as TlsError};
+pub use crate::{operate::Operator, provider::run, tls::Error as TlsError};

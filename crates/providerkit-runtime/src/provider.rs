@@ -9,12 +9,13 @@ use providerkit::{
 use tonic::service::Routes;
 
 use crate::{
+    Operator,
     serve::{self, Ended, Signals, Work},
     settings::{FailedSlots, OnRestart, Settings, Transitions},
     telemetry::Metrics,
 };
 
-/// Serves a backend until a signal comes.
+/// Serves a backend until a signal comes. The operator is the binary's own part; `Arc::new(())` where it has none.
 ///
 /// # Errors
 /// When a port cannot be bound, the state cannot be opened or TLS cannot be set up; or when the server fails.
@@ -23,6 +24,7 @@ pub async fn run(
     metrics: Option<Metrics>,
     signals: Signals,
     backend: Arc<dyn Backend>,
+    operator: Arc<dyn Operator>,
 ) -> Result<Ended, serve::Error> {
     let gauges = metrics.clone();
     let start = async move {
@@ -31,7 +33,10 @@ pub async fn run(
         let engine = Engine::start(options(settings), store, backend).await?;
         if let Some(metrics) = gauges {
             let engine = engine.clone();
-            metrics.before_render(move || engine.record_gauges());
+            metrics.before_render(move || {
+                engine.record_gauges();
+                operator.record_gauges();
+            });
         }
         Ok::<_, Box<dyn StdError + Send + Sync>>(engine)
     };

@@ -26,14 +26,14 @@ struct Leaf {
 }
 
 /// A CA, and the files a provider is given.
-struct Authority {
+pub(crate) struct Authority {
     directory: TempDir,
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -69,7 +69,7 @@ impl Authority {
     }
 
     /// A launch with a server certificate for `localhost`.
-    fn launch(&self) -> Launch {
+    pub(crate) fn launch(&self) -> Launch {
         let leaf = self.sign(vec![SanType::DnsName("localhost".try_into().unwrap())]);
         let certificate = self.write("tls.crt", &leaf.certificate.pem());
         let key = self.write("tls.key", &leaf.key.serialize_pem());

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use libvirt_rpc::wire::xdr::Uuid;
+use libvirt_rpc::{Observer, wire::xdr::Uuid};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,11 @@ pub(crate) use self::{
     lanes::Lanes,
     session::see,
 };
-use crate::{failure::Failure, settings::MachineSettings};
+use crate::{
+    failure::Failure,
+    metric::{self, Calls},
+    settings::MachineSettings,
+};
 
 /// Between two tries to reach a host.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -41,6 +45,7 @@ struct Inner {
     zone: Arc<str>,
     name: Arc<str>,
     endpoint: Endpoint,
+    calls: Arc<Calls>,
     link: watch::Sender<Link>,
     inventory: Mutex<Inventory>,
     news: News,
@@ -79,10 +84,13 @@ impl Host {
     /// A host that is not connected to yet.
     pub(crate) fn new(zone: Arc<str>, name: Arc<str>, endpoint: Endpoint, news: News) -> Self {
         let reason = UNTRIED.into();
+        metric::register(&zone, &name);
+        let calls = Arc::new(Calls::of(&zone));
         Self(Arc::new(Inner {
             zone,
             name,
             endpoint,
+            calls,
             link: watch::Sender::new(Link::Down { reason }),
             inventory: Mutex::default(),
             news,
@@ -99,6 +107,11 @@ impl Host {
 
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint
+    }
+
+    /// Who is told of the calls on its connections.
+    pub(crate) fn calls(&self) -> Arc<dyn Observer> {
+        Arc::clone(&self.0.calls) as Arc<dyn Observer>
     }
 
     pub(crate) fn link(&self) -> Link {
@@ -186,7 +199,7 @@ impl Host {
     pub(crate) async fn supervise(self, machine: Arc<MachineSettings>, stop: CancellationToken) {
         let mut pause = FIRST_PAUSE;
         let labels = [("zone", self.zone().to_string()), ("host", self.name().to_string())];
-        let up = metrics::gauge!(crate::metric::HOST_UP, &labels);
+        let up = metrics::gauge!(metric::HOST_UP, &labels);
         up.set(0.0);
         loop {
             let opening = async {
@@ -208,8 +221,10 @@ impl Host {
                         lost = session.follow(&self, &machine.pool) => lost,
                     };
                     up.set(0.0);
-                    metrics::counter!(crate::metric::HOST_RECONNECTS, &labels).increment(1);
-                    lost
+                    let [zone, host] = labels.clone();
+                    let labels = [zone, host, ("reason", lost.kind.to_owned())];
+                    metrics::counter!(metric::HOST_RECONNECTS, &labels).increment(1);
+                    lost.reason
                 }
                 Ok(Err(failure)) => providerkit_backend::Error::from(failure).report(),
                 Err(_elapsed) => format!("no answer within {OPENING:?}"),

@@ -22,6 +22,7 @@ use crate::{
         Facts, Host, Lanes,
         inventory::{Inventory, PoolSeen, Seen, Status},
     },
+    metric,
     settings::MachineSettings,
 };
 
@@ -32,6 +33,13 @@ pub(crate) struct Session {
     pub(crate) lanes: Arc<Lanes>,
     events: Connection,
     subscriptions: Subscriptions,
+}
+
+/// How a session ended.
+pub(crate) struct Lost {
+    /// One of [`metric::LOSSES`].
+    pub(crate) kind: &'static str,
+    pub(crate) reason: String,
 }
 
 struct Subscriptions {
@@ -55,7 +63,7 @@ impl Session {
     pub(crate) async fn open(host: &Host, machine: &MachineSettings) -> Result<Self, Failure> {
         let connect = || async {
             host.endpoint()
-                .connect()
+                .connect(host.calls())
                 .await
                 .doing(|| format!("connect to host `{}`", host.name()))
         };
@@ -78,7 +86,7 @@ impl Session {
     }
 
     /// Keeps the host's inventory true until a connection is lost; says why it was.
-    pub(crate) async fn follow(mut self, host: &Host, pool: &str) -> String {
+    pub(crate) async fn follow(mut self, host: &Host, pool: &str) -> Lost {
         let mut relist = tokio::time::interval(RELIST);
         relist.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once, and the first list was made before.
@@ -96,7 +104,9 @@ impl Session {
         loop {
             let happened = tokio::select! {
                 biased;
-                reason = &mut closed => return reason.to_string(),
+                reason = &mut closed => {
+                    return Lost { kind: metric::loss(&reason), reason: reason.to_string() };
+                }
                 happened = self.subscriptions.next() => happened,
                 _ = relist.tick() => Happened::Anything,
             };
@@ -109,7 +119,8 @@ impl Session {
             };
             if let Err(failure) = done {
                 if failure.is_connection() {
-                    return providerkit_backend::Error::from(failure).report();
+                    let reason = providerkit_backend::Error::from(failure).report();
+                    return Lost { kind: "call", reason };
                 }
                 tracing::warn!(host = %host.name(), error = %providerkit_backend::Error::from(failure).report(), "the host's inventory may be behind until the next relist");
             }

@@ -26,7 +26,7 @@ use self::health::Health;
 pub use self::signals::Signals;
 use crate::{
     settings::{Address, Settings},
-    telemetry::Metrics,
+    telemetry::{Metrics, names},
     tls::{self, Tls},
 };
 
@@ -160,10 +160,13 @@ where
 
 async fn leave<W: Work>(settings: &Settings, health: &Health, work: &W, server: grpc::Running) {
     health.stopping().await;
+    names::shutdown_phase("delay");
     tokio::time::sleep(settings.shutdown.delay).await;
     work.refuse_mutations();
+    names::shutdown_phase("grace");
     let grace = settings.shutdown.grace;
     tokio::join!(server.close(grace), work.stop(grace));
+    names::shutdown_phase("closed");
     tracing::info!("left in order");
 }
 

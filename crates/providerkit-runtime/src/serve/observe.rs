@@ -130,9 +130,11 @@ impl Drop for Call {
 /// The label of a path: one of a fixed set, because paths are the callers' to choose.
 fn method(path: &str) -> &'static str {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or_default();
-    let known = ["Create", "Configure", "Drain", "Delete", "Get", "List"];
     match service {
-        SERVICE_NAME => known.into_iter().find(|name| *name == method).unwrap_or("unknown"),
+        SERVICE_NAME => names::METHODS
+            .into_iter()
+            .find(|name| *name == method)
+            .unwrap_or("unknown"),
         "grpc.health.v1.Health" => "Health",
         "grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection" => "Reflection",
         _ => "unknown",

@@ -18,7 +18,7 @@ mod work;
 mod writer;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fmt,
     sync::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -28,7 +28,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use providerkit_backend::{Backend, Capabilities, CapacityType, Machine, State};
+use providerkit_backend::{Backend, Capabilities, Machine, State};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -170,17 +170,22 @@ impl Engine {
     /// Sets the gauges that count machines; call it before they are read.
     pub fn record_gauges(&self) {
         let view = self.0.view();
-        for (zone, count) in &view.withheld {
-            metrics::gauge!(crate::metric::SLOTS_WITHHELD, "zone" => zone.to_string()).set(*count as f64);
+        let zones: HashSet<_> = view.tally.keys().map(|(_, zone, _)| zone).collect();
+        for zone in zones {
+            let count = view.withheld.get(zone).copied().unwrap_or(0);
+            metrics::gauge!(crate::metric::SLOTS_WITHHELD, "zone" => zone.to_string()).set(count as f64);
         }
-        for ((state, zone, capacity), count) in &view.tally {
-            let capacity: CapacityType = *capacity;
-            let labels = [
-                ("state", state.name().to_owned()),
-                ("zone", zone.to_string()),
-                ("capacity_type", capacity.name().to_owned()),
-            ];
-            metrics::gauge!(crate::metric::MACHINES, &labels).set(*count as f64);
+        let kinds: HashSet<_> = view.tally.keys().map(|(_, zone, capacity)| (zone, *capacity)).collect();
+        for (zone, capacity) in kinds {
+            for state in State::ALL {
+                let labels = [
+                    ("state", state.name().to_owned()),
+                    ("zone", zone.to_string()),
+                    ("capacity_type", capacity.name().to_owned()),
+                ];
+                let count = view.tally.get(&(state, Arc::clone(zone), capacity));
+                metrics::gauge!(crate::metric::MACHINES, &labels).set(count.copied().unwrap_or(0) as f64);
+            }
         }
     }
 
