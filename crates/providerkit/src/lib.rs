@@ -59,7 +59,7 @@ pub mod validate;
 pub use providerkit_backend::{self as backend, *};
 
 pub use crate::{
-    caller::Caller,
+    caller::{Caller, Peer},
     convert::message,
     engine::{Engine, FailedSlots, OnRestart, Options, StartError, Stopped, Summary, Timeouts},
     refusal::{Refusal, RefusalKind},

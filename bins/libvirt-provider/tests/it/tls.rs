@@ -20,7 +20,7 @@ use tower::service_fn;
 use crate::harness::{Client, Launch, Provider, Shard, Token, expect_ok, expect_status, operation};
 
 /// A certificate and its key.
-struct Leaf {
+pub(crate) struct Leaf {
     certificate: rcgen::Certificate,
     key: KeyPair,
 }
@@ -54,7 +54,7 @@ impl Authority {
     }
 
     /// A client certificate with these URIs.
-    fn client(&self, uris: &[&str]) -> Leaf {
+    pub(crate) fn client(&self, uris: &[&str]) -> Leaf {
         self.sign(
             uris.iter()
                 .map(|uri| SanType::URI((*uri).try_into().unwrap()))
@@ -79,7 +79,7 @@ impl Authority {
     }
 
     /// The same, and clients must have a certificate of this CA.
-    fn mutual(&self) -> Launch {
+    pub(crate) fn mutual(&self) -> Launch {
         let ca = self.write("ca.crt", &self.certificate.pem());
         self.launch().flag(format!("--tls-ca={}", ca.display()))
     }
@@ -109,7 +109,7 @@ impl Authority {
         config
     }
 
-    async fn connect(&self, provider: &Provider, leaf: Option<&Leaf>) -> Client {
+    pub(crate) async fn connect(&self, provider: &Provider, leaf: Option<&Leaf>) -> Client {
         let client = try_connect(provider, self.config(leaf, &TLS13)).await;
         Client::over(client.unwrap())
     }

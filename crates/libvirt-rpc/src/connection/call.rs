@@ -45,7 +45,13 @@ impl Connection {
         call: impl Future<Output = Result<Reply, Error>>,
     ) -> Result<Reply, Error> {
         let watch = Watch::begin(self.shared().options.observer.as_deref(), info.name);
-        let span = tracing::debug_span!("libvirt", call = info.name, error = tracing::field::Empty);
+        let span = tracing::debug_span!(
+            "libvirt",
+            otel.name = info.name,
+            otel.kind = "client",
+            call = info.name,
+            error = tracing::field::Empty
+        );
         let result = call.instrument(span.clone()).await;
         if let Err(error) = &result {
             span.record("error", tracing::field::display(error));

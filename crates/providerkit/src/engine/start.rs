@@ -119,7 +119,7 @@ impl Engine {
         }
         shared.tasks.spawn(Writer::new(Arc::clone(&shared), store, queue).run());
         for record in &unfinished {
-            work::spawn(&shared, record);
+            work::spawn(&shared, record, &tracing::Span::none());
             recycle::spawn(&shared, record);
         }
         let engine = Self(Arc::clone(&shared));

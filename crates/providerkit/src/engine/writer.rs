@@ -294,7 +294,7 @@ impl Writer {
                         transition = call.transition().name(),
                         "accepted"
                     );
-                    work::spawn(&self.shared, &accepted.record);
+                    work::spawn(&self.shared, &accepted.record, &call.cause);
                 }
                 reply.send(result).ok();
             }
