@@ -4,30 +4,31 @@ use std::sync::Arc;
 
 use libvirt_backend::Libvirt;
 use providerkit_runtime::{
-    Operator,
     serve::{self, Ended, Signals},
     telemetry::Metrics,
 };
 
 use crate::{
     config::{Settings, Substrate},
+    operate::Operation,
     simulated::Simulated,
 };
 
 /// Serves until a signal, and lets go of the hosts. Their machines stay as they are.
-pub(crate) async fn serve(settings: Settings, metrics: Metrics, signals: Signals) -> Result<Ended, serve::Error> {
+pub(crate) async fn serve(
+    settings: Settings,
+    metrics: Metrics,
+    signals: Signals,
+    operation: Operation,
+) -> Result<Ended, serve::Error> {
     let (runtime, metrics) = (&settings.runtime, Some(metrics));
     match settings.substrate {
         Substrate::Libvirt(hosts) => {
             let backend = Libvirt::start(*hosts);
-            let ended = providerkit_runtime::run(
-                runtime,
-                metrics,
-                signals,
-                Arc::new(backend.clone()),
-                Arc::new(Hosts(backend.clone())),
-            )
-            .await;
+            // invariant: nobody else sets it.
+            drop(operation.backend().set(backend.clone()));
+            let (made, operation) = (Arc::new(backend.clone()), Arc::new(operation));
+            let ended = providerkit_runtime::run(runtime, metrics, signals, made, operation).await;
             backend.stop().await;
             ended
         }
@@ -37,16 +38,7 @@ pub(crate) async fn serve(settings: Settings, metrics: Metrics, signals: Signals
                 "the backend is simulated: its machines are not real"
             );
             let backend = Arc::new(Simulated::new(&runtime.provider, &fake));
-            providerkit_runtime::run(runtime, metrics, signals, backend, Arc::new(())).await
+            providerkit_runtime::run(runtime, metrics, signals, backend, Arc::new(operation)).await
         }
-    }
-}
-
-/// What the runtime is told of the hosts.
-struct Hosts(Libvirt);
-
-impl Operator for Hosts {
-    fn record_gauges(&self) {
-        self.0.record_gauges();
     }
 }

@@ -170,6 +170,16 @@ impl Ledger {
         hosts.iter().find(|host| *host.name() == promise.host).cloned()
     }
 
+    /// Whether something is being made on a host, or about to be.
+    pub(crate) fn has_promised(&self, host: &Host) -> bool {
+        let now = Instant::now();
+        let is_open = |promise: &Promise| promise.until.is_none_or(|until| until > now);
+        let promises = self.lock();
+        promises
+            .values()
+            .any(|promise| promise.host == *host.name() && is_open(promise))
+    }
+
     /// Forgets a promise: the machine is there, or never will be.
     pub(crate) fn release(&self, machine: &MachineId) {
         self.lock().remove(machine);
@@ -203,6 +213,9 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
         Link::Up(lanes) => lanes,
         Link::Down { reason } => return Err(format!("it cannot be reached: {reason}")),
     };
+    if let Some(reason) = host.closed() {
+        return Err(reason.to_owned());
+    }
     lanes.facts.platform.as_ref().map_err(Clone::clone)?;
     Ok(uses(host, &lanes.facts, promises, budget, provider).room())
 }

@@ -9,7 +9,6 @@ use std::{
 use libvirt_rpc::wire::constant::domain::{DomainCreateFlags, DomainState};
 use providerkit_backend::{MachineId, State};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Inner,
@@ -76,7 +75,9 @@ impl Healer {
         }
     }
 
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    /// Until the host is stopped.
+    pub(crate) async fn run(mut self) {
+        let stop = self.host.stopped().clone();
         let mut news = self.inner.news.listen();
         while !stop.is_cancelled() {
             tokio::select! {
@@ -87,6 +88,9 @@ impl Healer {
             }
             news.borrow_and_update();
             stop.run_until_cancelled(self.look()).await;
+            if self.inner.let_go(&self.host) {
+                return;
+            }
         }
     }
 

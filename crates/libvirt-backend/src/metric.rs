@@ -255,6 +255,16 @@ pub(crate) fn describe() {
     }
 }
 
+/// What has one value for each host.
+const GAUGES: [&str; 6] = [
+    HOST_UP,
+    HOST_CORDONED,
+    HOST_CAPACITY_VCPUS,
+    HOST_CAPACITY_MEMORY,
+    HOST_ALLOCATED_VCPUS,
+    HOST_ALLOCATED_MEMORY,
+];
+
 /// Shows what is counted of a host from the start.
 pub(crate) fn register(zone: &str, host: &str) {
     let labels = [("zone", zone.to_owned()), ("host", host.to_owned())];
@@ -263,14 +273,7 @@ pub(crate) fn register(zone: &str, host: &str) {
         labels.push((name, value.to_owned()));
         labels
     };
-    for name in [
-        HOST_UP,
-        HOST_CORDONED,
-        HOST_CAPACITY_VCPUS,
-        HOST_CAPACITY_MEMORY,
-        HOST_ALLOCATED_VCPUS,
-        HOST_ALLOCATED_MEMORY,
-    ] {
+    for name in GAUGES {
         gauge!(name, &labels).set(0);
     }
     for reason in LOSSES {
@@ -288,6 +291,14 @@ pub(crate) fn register(zone: &str, host: &str) {
         ("resumed", "error"),
     ] {
         counter!(HEALED, "zone" => zone.to_owned(), "action" => action, "outcome" => outcome).increment(0);
+    }
+}
+
+/// Takes back what was said of a host that is gone: a series cannot be removed, but a number that is none raises no alert.
+pub(crate) fn forget(zone: &str, host: &str) {
+    let labels = [("zone", zone.to_owned()), ("host", host.to_owned())];
+    for name in GAUGES {
+        gauge!(name, &labels).set(f64::NAN);
     }
 }
 

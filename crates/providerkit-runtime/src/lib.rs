@@ -21,11 +21,14 @@
 //!         .environment("SHELF", std::env::vars_os())
 //!         .load();
 //!     let settings = loaded.finish(Settings::parse)?;
-//!     telemetry::init_log(&settings.log)?;
+//!     let build = BuildInfo::new("1.0.0", "unknown", "unknown");
+//!     let tracing = telemetry::init(&settings, "shelf", build)?;
 //!     telemetry::report_panics();
-//!     let metrics = Metrics::install("shelf_", BuildInfo::new("1.0.0", "unknown", "unknown"))?;
+//!     let metrics = Metrics::install("shelf_", build)?;
 //!     let signals = Signals::of_process()?;
-//!     Ok(providerkit_runtime::run(&settings, Some(metrics), signals, backend, Arc::new(())).await?)
+//!     let ended = providerkit_runtime::run(&settings, Some(metrics), signals, backend, Arc::new(())).await;
+//!     tracing.flush().await;
+//!     Ok(ended?)
 //! }
 //! ```
 //!
@@ -39,4 +42,8 @@ pub mod settings;
 pub mod telemetry;
 mod tls;
 
-pub use crate::{operate::Operator, provider::run, tls::Error as TlsError};
+pub use crate::{
+    operate::{Operator, Reloaded},
+    provider::run,
+    tls::Error as TlsError,
+};

@@ -12,7 +12,7 @@ use crate::{
     Operator,
     serve::{self, Ended, Signals, Work},
     settings::{FailedSlots, OnRestart, Settings, Transitions},
-    telemetry::Metrics,
+    telemetry::{self, Metrics, names},
 };
 
 /// Serves a backend until a signal comes. The operator is the binary's own part; `Arc::new(())` where it has none.
@@ -32,28 +32,59 @@ pub async fn run(
         let store = open(settings.state.as_deref()).await?;
         let engine = Engine::start(options(settings), store, backend).await?;
         if let Some(metrics) = gauges {
-            let engine = engine.clone();
+            let (engine, operator) = (engine.clone(), Arc::clone(&operator));
             metrics.before_render(move || {
                 engine.record_gauges();
                 operator.record_gauges();
             });
         }
-        Ok::<_, Box<dyn StdError + Send + Sync>>(engine)
+        Ok::<_, Box<dyn StdError + Send + Sync>>(Provider { engine, operator })
     };
     serve::serve(settings, metrics, signals, start).await
 }
 
-impl Work for Engine {
+/// What answers behind the port, and what the binary adds.
+struct Provider {
+    engine: Engine,
+    operator: Arc<dyn Operator>,
+}
+
+impl Work for Provider {
     fn routes(&self) -> Routes {
-        Routes::new(providerkit::server(self.clone()))
+        Routes::new(providerkit::server(self.engine.clone()))
+    }
+
+    async fn reload(&self) {
+        let operator = Arc::clone(&self.operator);
+        let reloaded = tokio::task::spawn_blocking(move || operator.reload()).await;
+        let reloaded = reloaded.unwrap_or_else(|panic| Err(vec![panic.to_string()]));
+        names::configuration_was_read(reloaded.is_ok());
+        match reloaded {
+            Ok(reloaded) => {
+                telemetry::set_log_level(&reloaded.log);
+                tracing::info!("the configuration was read again and is in force");
+                for key in reloaded.needs_restart {
+                    tracing::warn!(key, "a change of this key is only in force after a restart");
+                }
+            }
+            Err(findings) => {
+                tracing::error!(
+                    mistakes = findings.len(),
+                    "the configuration was read again and is not valid; the one before stays in force"
+                );
+                for finding in findings {
+                    tracing::error!("{finding}");
+                }
+            }
+        }
     }
 
     fn refuse_mutations(&self) {
-        Self::refuse_mutations(self);
+        self.engine.refuse_mutations();
     }
 
     async fn stop(&self, grace: Duration) {
-        match Self::stop(self, grace).await {
+        match self.engine.stop(grace).await {
             Ok(stopped) => tracing::info!(
                 left_running = stopped.left_running,
                 "the state is closed; what was left running goes on at the next start"

@@ -32,6 +32,15 @@ const PINGS: u32 = 5;
 const CONNECT: Duration = Duration::from_secs(20);
 
 impl Endpoint {
+    /// Whether it leads to the same place, as far as can be told.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Uri(this), Self::Uri(other)) => this == other,
+            (Self::Custom(this), Self::Custom(other)) => Arc::ptr_eq(this, other),
+            _ => false,
+        }
+    }
+
     pub(crate) async fn connect(&self, observer: Arc<dyn Observer>) -> Result<Connection, libvirt_rpc::Error> {
         let options = Options::default()
             .keepalive(PING, PINGS)

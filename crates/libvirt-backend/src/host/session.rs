@@ -42,6 +42,16 @@ pub(crate) struct Lost {
     pub(crate) reason: String,
 }
 
+impl Lost {
+    /// The host is somewhere else now.
+    pub(crate) fn moved() -> Self {
+        Self {
+            kind: "closed",
+            reason: "its address was changed".to_owned(),
+        }
+    }
+}
+
 struct Subscriptions {
     lifecycle: Subscription<domain::Lifecycle>,
     metadata: Subscription<domain::MetadataChange>,

@@ -16,14 +16,15 @@ mod health;
 mod incoming;
 mod observe;
 mod signals;
+mod systemd;
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio_util::task::AbortOnDropHandle;
 use tonic::service::Routes;
 
-use self::health::Health;
 pub use self::signals::Signals;
+use self::{health::Health, signals::Request};
 use crate::{
     settings::{Address, Settings},
     telemetry::{Metrics, names},
@@ -38,6 +39,11 @@ pub trait Work: Send + Sync {
     /// Tells it that it is served now, and where: ports may have been left to the system to choose.
     fn serving(&self, grpc: SocketAddr, admin: Option<SocketAddr>) {
         let _ = (grpc, admin);
+    }
+
+    /// Reads the configuration again. What comes of it is logged.
+    fn reload(&self) -> impl Future<Output = ()> + Send {
+        async { tracing::warn!("there is no configuration to read again") }
     }
 
     /// From now on calls that change something are refused.
@@ -129,7 +135,7 @@ where
     };
     let work = tokio::select! {
         started = start => started.map_err(|error| Error::Start(error.into()))?,
-        signal = signals.next() => {
+        signal = signals.end() => {
             tracing::info!(signal, "leaving before everything was loaded");
             return Ok(Ended::Orderly);
         }
@@ -140,13 +146,27 @@ where
     work.serving(address, admin.as_ref().map(admin::Port::address));
     let (tls, provider) = (settings.listen.tls.is_some(), &*settings.provider);
     tracing::info!(%address, tls, provider, "serving");
-    tokio::select! {
-        signal = signals.next() => tracing::info!(signal, "leaving; a second signal exits at once"),
-        error = server.failed() => return Err(Error::Server(error)),
+    let watchdog = systemd::feed_watchdog().map(spawn);
+    loop {
+        let request = tokio::select! {
+            request = signals.request() => request,
+            error = server.failed() => return Err(Error::Server(error)),
+        };
+        match request {
+            Request::Reload => {
+                systemd::reloading();
+                work.reload().await;
+                systemd::reloaded();
+            }
+            Request::End(signal) => {
+                tracing::info!(signal, "leaving; a second signal exits at once");
+                break;
+            }
+        }
     }
     let ended = tokio::select! {
         () = leave(settings, &health, &work, server) => Ended::Orderly,
-        signal = signals.next() => {
+        signal = signals.end() => {
             tracing::warn!(signal, "exiting at once");
             return Ok(Ended::AtOnce);
         }
@@ -154,7 +174,7 @@ where
     if let Some(admin) = admin {
         admin.close().await;
     }
-    drop(upkeep);
+    drop((upkeep, watchdog));
     Ok(ended)
 }
 

@@ -1,6 +1,10 @@
 //! Metrics: which there are, what they are called, and that a scrape asks nobody.
 
-use std::{collections::BTreeSet, fmt::Write as _, net::SocketAddr};
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    net::{SocketAddr, TcpStream},
+};
 
 use super::{
     scrape::{self, Families, Family},
@@ -18,7 +22,7 @@ pub(super) async fn started(launch: Launch) -> (Provider, SocketAddr) {
     let admin = SocketAddr::from(([127, 0, 0, 1], fresh_port()));
     let provider = launch.metrics(Some(&admin.to_string())).start().await;
     eventually("readiness", AWAIT, async || {
-        scrape::get(admin, "/readyz").contains(" 200 ")
+        TcpStream::connect(admin).is_ok() && scrape::get(admin, "/readyz").contains(" 200 ")
     })
     .await;
     (provider, admin)

@@ -2,7 +2,11 @@
 //! the real binary gives them.
 
 mod alerts;
+mod audit;
 mod dashboard;
+mod host;
 mod metrics;
+mod reload;
 mod scrape;
 mod tool;
+mod traces;
