@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use libvirt_backend::Libvirt;
-use providerkit_runtime::{Operator, Reloaded, config};
+use libvirt_backend::{HostState, Libvirt};
+use providerkit_runtime::{HostStatus, Operator, Reloaded, Share, Storage, config};
 
 use crate::{
     ENVIRONMENT_PREFIX,
@@ -45,6 +45,11 @@ impl Operator for Operation {
         }
     }
 
+    fn hosts(&self) -> Vec<HostStatus> {
+        let hosts = self.backend.get().map(Libvirt::hosts).unwrap_or_default();
+        hosts.into_iter().map(status).collect()
+    }
+
     fn reload(&self) -> Result<Reloaded, Vec<String>> {
         let loaded = self.invocation.load(ENVIRONMENT_PREFIX, std::env::vars_os());
         let changed = config::changed(&self.started, loaded.config());
@@ -59,6 +64,21 @@ impl Operator for Operation {
         let is_in_force = |key: &String| in_force.iter().any(|known| is_within(key, known));
         let needs_restart = changed.into_iter().filter(|key| !is_in_force(key)).collect();
         Ok(Reloaded::new(settings.runtime.log, needs_restart))
+    }
+}
+
+fn status(host: HostState) -> HostStatus {
+    let share = |(capacity, allocated)| Share { capacity, allocated };
+    let (capacity, free) = host.pool;
+    HostStatus {
+        zone: host.zone.to_string(),
+        name: host.name.to_string(),
+        down: host.down.map(|reason| reason.to_string()),
+        closed: host.closed.map(|reason| reason.to_string()),
+        machines: host.machines,
+        vcpus: share(host.vcpus),
+        memory: share(host.memory),
+        pool: Storage { capacity, free },
     }
 }
 

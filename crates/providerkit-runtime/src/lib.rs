@@ -39,11 +39,12 @@ mod operate;
 mod provider;
 pub mod serve;
 pub mod settings;
+mod status;
 pub mod telemetry;
 mod tls;
 
 pub use crate::{
-    operate::{Operator, Reloaded},
+    operate::{HostStatus, Operator, Reloaded, Share, Storage},
     provider::run,
     tls::Error as TlsError,
 };

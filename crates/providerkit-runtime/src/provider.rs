@@ -12,6 +12,7 @@ use crate::{
     Operator,
     serve::{self, Ended, Signals, Work},
     settings::{FailedSlots, OnRestart, Settings, Transitions},
+    status::Board,
     telemetry::{self, Metrics, names},
 };
 
@@ -26,11 +27,14 @@ pub async fn run(
     backend: Arc<dyn Backend>,
     operator: Arc<dyn Operator>,
 ) -> Result<Ended, serve::Error> {
-    let gauges = metrics.clone();
+    let board = Board::default();
+    let (gauges, shown) = (metrics.clone(), board.clone());
     let start = async move {
         providerkit::metric::describe();
         let store = open(settings.state.as_deref()).await?;
         let engine = Engine::start(options(settings), store, backend).await?;
+        let build = gauges.as_ref().and_then(Metrics::build);
+        shown.show(&settings.provider, build, &engine, &operator);
         if let Some(metrics) = gauges {
             let (engine, operator) = (engine.clone(), Arc::clone(&operator));
             metrics.before_render(move || {
@@ -40,7 +44,7 @@ pub async fn run(
         }
         Ok::<_, Box<dyn StdError + Send + Sync>>(Provider { engine, operator })
     };
-    serve::serve(settings, metrics, signals, start).await
+    serve::serve_with(settings, metrics, signals, board, start).await
 }
 
 /// What answers behind the port, and what the binary adds.

@@ -61,7 +61,9 @@ pub use providerkit_backend::{self as backend, *};
 pub use crate::{
     caller::{Caller, Peer},
     convert::message,
-    engine::{Engine, FailedSlots, OnRestart, Options, StartError, Stopped, Summary, Timeouts},
+    engine::{
+        Engine, Failed, FailedSlots, OnRestart, Options, StartError, Status, Stopped, Summary, Timeouts, UnderWay,
+    },
     refusal::{Refusal, RefusalKind},
     service::{MAX_MESSAGE_BYTES, Service, server},
 };

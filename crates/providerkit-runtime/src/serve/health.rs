@@ -1,5 +1,7 @@
 //! Whether we serve, as told to everybody who asks: HTTP probes, gRPC health, systemd.
 
+use std::collections::BTreeMap;
+
 use bigfleet_proto::SERVICE_NAME;
 use tokio::sync::watch;
 use tonic_health::{
@@ -9,6 +11,7 @@ use tonic_health::{
 };
 
 use super::systemd;
+use crate::HostStatus;
 
 /// Where the process is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +68,21 @@ impl Health {
         self.phase.send_replace(Phase::Stopping);
         self.report(ServingStatus::NotServing).await;
         systemd::stopping();
+    }
+
+    /// Tells of each zone, under `zone/NAME`, whether one of its hosts can be reached.
+    pub(super) async fn zones(&self, hosts: &[HostStatus]) {
+        let mut zones = BTreeMap::<&str, bool>::new();
+        for host in hosts {
+            *zones.entry(&host.zone).or_insert(false) |= host.down.is_none();
+        }
+        for (zone, up) in zones {
+            let status = match self.phase() {
+                Phase::Serving if up => ServingStatus::Serving,
+                _ => ServingStatus::NotServing,
+            };
+            self.reporter.set_service_status(format!("zone/{zone}"), status).await;
+        }
     }
 
     async fn report(&self, status: ServingStatus) {

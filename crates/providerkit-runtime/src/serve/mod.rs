@@ -27,6 +27,7 @@ pub use self::signals::Signals;
 use self::{health::Health, signals::Request};
 use crate::{
     settings::{Address, Settings},
+    status::{self, Board},
     telemetry::{Metrics, names},
     tls::{self, Tls},
 };
@@ -114,7 +115,22 @@ impl Error {
 pub async fn serve<W, E>(
     settings: &Settings,
     metrics: Option<Metrics>,
+    signals: Signals,
+    start: impl Future<Output = Result<W, E>>,
+) -> Result<Ended, Error>
+where
+    W: Work,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    serve_with(settings, metrics, signals, Board::default(), start).await
+}
+
+/// The same, with a status page.
+pub(crate) async fn serve_with<W, E>(
+    settings: &Settings,
+    metrics: Option<Metrics>,
     mut signals: Signals,
+    board: Board,
     start: impl Future<Output = Result<W, E>>,
 ) -> Result<Ended, Error>
 where
@@ -130,7 +146,7 @@ where
         .clone()
         .map(|metrics| spawn(async move { metrics.upkeep().await }));
     let admin = match &settings.admin {
-        Some(admin) => admin::Port::open(admin, &health, metrics).await?,
+        Some(admin) => admin::Port::open(admin, &health, metrics, &board).await?,
         None => None,
     };
     let work = tokio::select! {
@@ -146,6 +162,7 @@ where
     work.serving(address, admin.as_ref().map(admin::Port::address));
     let (tls, provider) = (settings.listen.tls.is_some(), &*settings.provider);
     tracing::info!(%address, tls, provider, "serving");
+    let history = spawn(keep_history(board, health.clone()));
     let watchdog = systemd::feed_watchdog().map(spawn);
     loop {
         let request = tokio::select! {
@@ -174,8 +191,19 @@ where
     if let Some(admin) = admin {
         admin.close().await;
     }
-    drop((upkeep, watchdog));
+    drop((upkeep, watchdog, history));
     Ok(ended)
+}
+
+/// Never ends by itself.
+async fn keep_history(board: Board, health: Health) {
+    let mut ticks = tokio::time::interval(status::PACE);
+    loop {
+        ticks.tick().await;
+        if let Some(hosts) = board.sample() {
+            health.zones(&hosts).await;
+        }
+    }
 }
 
 async fn leave<W: Work>(settings: &Settings, health: &Health, work: &W, server: grpc::Running) {

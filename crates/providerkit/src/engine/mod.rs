@@ -13,6 +13,7 @@ mod reconcile;
 pub(crate) mod record;
 mod recycle;
 mod start;
+mod status;
 mod view;
 mod work;
 mod writer;
@@ -39,8 +40,9 @@ pub(crate) use self::{
 pub use self::{
     options::{FailedSlots, OnRestart, Options, Timeouts},
     start::StartError,
+    status::{Failed, Status, UnderWay},
 };
-use self::{view::View, writer::Command};
+use self::{status::Errors, view::View, writer::Command};
 use crate::{
     refusal::{Refusal, RefusalKind},
     store,
@@ -58,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) capabilities: Capabilities,
     view: RwLock<View>,
     pub(crate) commands: mpsc::Sender<Command>,
+    /// Why transitions failed last.
+    pub(crate) errors: Errors,
     /// Where the next capped, filtered, cursor-less List begins.
     rotation: Mutex<u64>,
     refusing: AtomicBool,

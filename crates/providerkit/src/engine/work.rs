@@ -166,7 +166,9 @@ async fn finish(shared: &Shared, record: &Record, running: &Running, outcome: Ou
     shared.commands.send(command).await.ok()?;
     // Stopped while the disk does not take it: the next start drives the transition on.
     let record = shared.stop.run_until_cancelled(ended).await?.ok()?;
-    if record.is_none() {
+    if let Some(record) = &record {
+        shared.errors.note(record);
+    } else {
         metrics::counter!(crate::metric::LATE_RESULTS).increment(1);
         tracing::info!(machine_id = %machine, op_id = %operation, "a late result was discarded");
     }

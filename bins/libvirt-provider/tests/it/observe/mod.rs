@@ -3,10 +3,12 @@
 
 mod alerts;
 mod audit;
+mod certificates;
 mod dashboard;
 mod host;
 mod metrics;
 mod reload;
 mod scrape;
+mod status;
 mod tool;
 mod traces;
