@@ -25,7 +25,7 @@ pub(crate) use self::page::{CONTENT_POLICY, PAGE};
 /// Between two samples of the history.
 pub(crate) const PACE: Duration = Duration::from_secs(5);
 /// Transitions under way that are listed one by one.
-const OLDEST: usize = 50;
+const OLDEST: usize = 20;
 
 /// Where the page's content comes from; cheap to clone. Empty until the engine runs.
 #[derive(Clone, Default)]

@@ -207,13 +207,33 @@ fn seen(admin: SocketAddr, name: &str, dark: bool) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_browser_draws_the_page_for_few_machines_and_for_ten_thousand() {
-    let host = Host::start().await;
-    let launch = on_hosts().flag(format!("--connect=rack1={}", host.uri())).seeds(10);
+    let (host, idle) = (Host::start().await, Host::start().await);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("provider.toml");
+    let one = |zone: &str, name: &str, uri: &str, more: &str| {
+        format!("[[hosts]]\nzone = \"{zone}\"\nname = \"{name}\"\nuri = \"{uri}\"\n{more}\n")
+    };
+    let hosts = [
+        one("rack1", "rack1-a", &host.uri(), ""),
+        one("rack1", "rack1-b", &idle.uri(), "cordon = true"),
+        one(
+            "rack2",
+            "rack2-a",
+            "qemu+unix:///system?socket=/nonexistent/libvirt-sock",
+            "",
+        ),
+    ];
+    std::fs::write(&file, hosts.concat()).unwrap();
+    let launch = on_hosts().flag(format!("--config={}", file.display())).seeds(10);
     let (few, few_admin) = started(launch).await;
     eventually("slots", AWAIT, async || !few.fleet().await.is_empty()).await;
-    let id = few.pick_one().await;
-    expect_ok(few.create(&id, &Token::unfenced()).await);
-    few.reach(&id, S::Idle).await;
+    let [good, bad] = few.pick().await;
+    expect_ok(few.create(&good, &Token::unfenced()).await);
+    few.reach(&good, S::Idle).await;
+    let refused = Effect::Refuse(ErrorNumber::ERR_INTERNAL_ERROR, "out of luck".to_owned());
+    host.daemon.inject(Fault::on("domain_create_with_flags", refused));
+    expect_ok(few.create(&bad, &Token::unfenced()).await);
+    few.reach(&bad, S::Failed).await;
     let (many, many_admin) = started(Launch::new().seeds(10_000).delay(Duration::from_secs(60))).await;
     let ids: Vec<_> = many.fleet().await.into_keys().take(200).collect();
     for id in &ids {
@@ -227,16 +247,18 @@ async fn a_browser_draws_the_page_for_few_machines_and_for_ten_thousand() {
         for text in [
             "certify",
             "serving",
-            "rack1",
+            "rack1-a",
             "IDLE 1",
             "live",
-            "Hosts up",
-            "nothing has failed",
+            "2 / 3",
+            "cordoned",
+            "1 of 1 hosts down",
+            "out of luck",
         ] {
             assert!(page.contains(text), "{text} is not in {page}");
         }
         let page = seen(many_admin, &format!("many-{shade}"), dark).unwrap();
-        for text in ["10,000", "fake-zone-a", "CREATING 1", "the oldest 50 of them"] {
+        for text in ["10,000", "fake-zone-a", "CREATING 1", "the oldest 20 of them"] {
             assert!(page.contains(text), "{text} is not in {page}");
         }
         assert!(page.matches("<tr>").count() < 120, "not every machine is a row");
