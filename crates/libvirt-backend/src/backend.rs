@@ -445,7 +445,9 @@ impl Backend for Libvirt {
     }
 
     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
-        Op::Create.timed(self.0.create(&request, &Stuck::default())).await
+        Op::Create
+            .timed(Box::pin(self.0.create(&request, &Stuck::default())))
+            .await
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {
@@ -464,7 +466,7 @@ impl Backend for Libvirt {
             host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
                 .await
         };
-        Op::Configure.timed(within(operation, stuck, work)).await
+        Op::Configure.timed(Box::pin(within(operation, stuck, work))).await
     }
 
     async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {
@@ -484,7 +486,9 @@ impl Backend for Libvirt {
     }
 
     async fn drain(&self, request: DrainRequest) -> Result<(), Error> {
-        Op::Drain.timed(self.0.drain(&request, &Stuck::default())).await
+        Op::Drain
+            .timed(Box::pin(self.0.drain(&request, &Stuck::default())))
+            .await
     }
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), Error> {

@@ -30,24 +30,29 @@ const fn panel(title: &'static str, unit: &'static str, lines: &'static [(&'stat
     }
 }
 
-const fn stacked(panel: Panel) -> Panel {
-    Panel { stacked: true, ..panel }
+const fn stacked(title: &'static str, unit: &'static str, lines: &'static [(&'static str, &'static str)]) -> Panel {
+    Panel {
+        title,
+        unit,
+        stacked: true,
+        lines,
+    }
 }
 
 const ROWS: &[(&str, &[Panel])] = &[
     (
         "Fleet",
         &[
-            stacked(panel(
+            stacked(
                 "Machines by state",
                 "none",
                 &[("{{state}}", "sum by (state) ($mmachines{$s})")],
-            )),
-            stacked(panel(
+            ),
+            stacked(
                 "Machines by zone",
                 "none",
                 &[("{{zone}}", "sum by (zone) ($mmachines{$s,state!=\"SPECULATIVE\"})")],
-            )),
+            ),
             panel(
                 "Slots withheld",
                 "none",
@@ -58,14 +63,14 @@ const ROWS: &[(&str, &[Panel])] = &[
     (
         "Transitions",
         &[
-            stacked(panel(
+            stacked(
                 "Ended",
                 "ops",
                 &[(
                     "{{transition}} {{outcome}}",
                     "sum by (transition, outcome) (rate($mtransitions_total{$s}[$__rate_interval]))",
                 )],
-            )),
+            ),
             panel(
                 "Time, 95th percentile",
                 "s",
@@ -74,11 +79,11 @@ const ROWS: &[(&str, &[Panel])] = &[
                     "histogram_quantile(0.95, sum by (le, transition) (rate($mtransition_duration_seconds_bucket{$s}[$__rate_interval])))",
                 )],
             ),
-            stacked(panel(
+            stacked(
                 "Under way",
                 "none",
                 &[("{{transition}}", "sum by (transition) ($mtransitions_in_flight{$s})")],
-            )),
+            ),
             panel(
                 "Failed slots",
                 "ops",
@@ -163,14 +168,14 @@ const ROWS: &[(&str, &[Panel])] = &[
     (
         "Calls to libvirt",
         &[
-            stacked(panel(
+            stacked(
                 "Calls",
                 "reqps",
                 &[(
                     "{{outcome}}",
                     "sum by (outcome) (rate($mrpc_calls_total{$s}[$__rate_interval]))",
                 )],
-            )),
+            ),
             panel(
                 "Time, 95th percentile",
                 "s",
@@ -195,14 +200,14 @@ const ROWS: &[(&str, &[Panel])] = &[
     (
         "Calls of BigFleet",
         &[
-            stacked(panel(
+            stacked(
                 "Calls",
                 "reqps",
                 &[(
                     "{{method}} {{code}}",
                     "sum by (method, code) (rate($mgrpc_requests_total{$s}[$__rate_interval]))",
                 )],
-            )),
+            ),
             panel(
                 "Time, 99th percentile",
                 "s",
