@@ -264,7 +264,7 @@ fn go_bool(text: &str) -> Option<&'static str> {
 impl Invocation {
     /// Lays files, environment and flags over the defaults.
     pub(crate) fn load(
-        self,
+        &self,
         prefix: &str,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Loaded<Config> {

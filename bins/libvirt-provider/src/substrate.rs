@@ -9,15 +9,26 @@ use providerkit_runtime::{
     telemetry::Metrics,
 };
 
-use crate::config::{Settings, Substrate};
+use crate::{
+    config::{Settings, Substrate},
+    operate::Operation,
+};
 
 /// Serves until a signal, and lets go of the hosts. Their machines stay as they are.
-pub(crate) async fn serve(settings: Settings, metrics: Metrics, signals: Signals) -> Result<Ended, serve::Error> {
+pub(crate) async fn serve(
+    settings: Settings,
+    metrics: Metrics,
+    signals: Signals,
+    operation: Operation,
+) -> Result<Ended, serve::Error> {
     let (runtime, metrics) = (&settings.runtime, Some(metrics));
     match settings.substrate {
         Substrate::Libvirt(hosts) => {
             let backend = Libvirt::start(*hosts);
-            let ended = providerkit_runtime::run(runtime, metrics, signals, Arc::new(backend.clone())).await;
+            // invariant: nobody else sets it.
+            drop(operation.backend().set(backend.clone()));
+            let (made, operation) = (Arc::new(backend.clone()), Arc::new(operation));
+            let ended = providerkit_runtime::run(runtime, metrics, signals, made, operation).await;
             backend.stop().await;
             ended
         }
@@ -26,14 +37,16 @@ pub(crate) async fn serve(settings: Settings, metrics: Metrics, signals: Signals
                 slots = fake.fake.seed_count,
                 "the hosts are fake: their machines are not real"
             );
-            let mut started: Option<Libvirt> = None;
+            let slot = operation.backend();
             // What the hosts remember belongs to whoever has the state.
             let backend = async {
-                let backend = started.insert(fake.start().await?).clone();
+                let backend = fake.start().await?;
+                // invariant: nobody else sets it.
+                drop(slot.set(backend.clone()));
                 Ok::<Arc<dyn Backend>, anyhow::Error>(Arc::new(backend))
             };
-            let ended = providerkit_runtime::run_with(runtime, metrics, signals, backend).await;
-            if let Some(backend) = started {
+            let ended = providerkit_runtime::run_with(runtime, metrics, signals, backend, Arc::new(operation)).await;
+            if let Some(backend) = slot.get() {
                 backend.stop().await;
             }
             ended

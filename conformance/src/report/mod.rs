@@ -192,7 +192,10 @@ pub struct Environment {
 /// To the second, in UTC.
 fn now() -> String {
     let now = OffsetDateTime::now_utc();
-    now.replace_nanosecond(0).unwrap_or(now).format(&Rfc3339).unwrap_or_default()
+    now.replace_nanosecond(0)
+        .unwrap_or(now)
+        .format(&Rfc3339)
+        .unwrap_or_default()
 }
 
 impl Environment {

@@ -7,11 +7,13 @@ use providerkit_backend::{CapacityType, MachineId, Profile};
 use crate::settings::{InstanceType, Offering};
 
 /// All slots, in the order in which they share what their hosts have.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
     slots: Vec<Place>,
     by_name: HashMap<Arc<str>, usize>,
     types: HashMap<Arc<str>, InstanceType>,
+    /// What was offered before: there may be machines of it.
+    old_types: HashMap<Arc<str>, InstanceType>,
 }
 
 /// One slot.
@@ -66,7 +68,21 @@ impl Catalogue {
             slots,
             by_name,
             types: types.collect(),
+            old_types: HashMap::new(),
         }
+    }
+
+    /// The same, which still knows the sizes that another one offered.
+    pub(crate) fn knowing(mut self, other: &Self) -> Self {
+        self.old_types.clone_from(&other.old_types);
+        self.old_types
+            .extend(other.types.iter().map(|(name, kind)| (Arc::clone(name), kind.clone())));
+        self
+    }
+
+    /// Whether machines of that size may be made.
+    pub(crate) fn offered(&self, profile: &Profile) -> Option<&InstanceType> {
+        self.types.get(profile.instance_type.as_str())
     }
 
     pub(crate) fn slots(&self) -> &[Place] {
@@ -79,7 +95,8 @@ impl Catalogue {
 
     /// The size of a machine.
     pub(crate) fn instance_type(&self, profile: &Profile) -> Option<&InstanceType> {
-        self.types.get(profile.instance_type.as_str())
+        let name = profile.instance_type.as_str();
+        self.types.get(name).or_else(|| self.old_types.get(name))
     }
 
     /// The slot a machine fills: its id is the slot's name, or that with the number of its replacement.

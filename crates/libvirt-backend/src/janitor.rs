@@ -92,8 +92,8 @@ fn report(host: &Host, leftovers: &HashSet<Leftover>) {
         ("stray", count(|left| matches!(left, Leftover::Stray(..)))),
     ];
     for (kind, count) in counts {
-        let host = host.name().to_string();
-        metrics::gauge!(metric::ORPHANS, "host" => host, "kind" => kind).set(count);
+        let (zone, host) = (host.zone().to_string(), host.name().to_string());
+        metrics::gauge!(metric::ORPHANS, "zone" => zone, "host" => host, "kind" => kind).set(count);
     }
     for stray in leftovers.iter().filter(|left| matches!(left, Leftover::Stray(..))) {
         tracing::error!(

@@ -30,6 +30,8 @@ pub struct HostSettings {
     pub name: Arc<str>,
     /// Where its daemon is.
     pub endpoint: Endpoint,
+    /// Whether it takes no new machines; those it has are left alone.
+    pub cordon: bool,
 }
 
 /// Slots of one kind in one zone.

@@ -72,6 +72,7 @@ impl Plan {
             let host = HostSettings {
                 name: format!("{zone}-host").into(),
                 endpoint,
+                cordon: false,
             };
             zones.insert(Arc::from(zone), vec![host]);
         }

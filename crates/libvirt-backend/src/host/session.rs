@@ -26,6 +26,7 @@ use crate::{
         Facts, Host, Lanes,
         inventory::{Inventory, PoolSeen, Seen, Status},
     },
+    metric,
     settings::MachineSettings,
 };
 
@@ -36,6 +37,23 @@ pub(crate) struct Session {
     pub(crate) lanes: Arc<Lanes>,
     events: Connection,
     subscriptions: Subscriptions,
+}
+
+/// How a session ended.
+pub(crate) struct Lost {
+    /// One of [`metric::LOSSES`].
+    pub(crate) kind: &'static str,
+    pub(crate) reason: String,
+}
+
+impl Lost {
+    /// The host is somewhere else now.
+    pub(crate) fn moved() -> Self {
+        Self {
+            kind: "closed",
+            reason: "its address was changed".to_owned(),
+        }
+    }
 }
 
 struct Subscriptions {
@@ -59,7 +77,7 @@ impl Session {
     pub(crate) async fn open(host: &Host, machine: &MachineSettings) -> Result<Self, Failure> {
         let connect = || async {
             host.endpoint()
-                .connect()
+                .connect(host.calls())
                 .await
                 .doing(|| format!("connect to host `{}`", host.name()))
         };
@@ -82,7 +100,7 @@ impl Session {
     }
 
     /// Keeps the host's inventory true until a connection is lost; says why it was.
-    pub(crate) async fn follow(mut self, host: &Host, pool: &str) -> String {
+    pub(crate) async fn follow(mut self, host: &Host, pool: &str) -> Lost {
         let mut relist = tokio::time::interval(RELIST);
         relist.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once, and the first list was made before.
@@ -100,7 +118,9 @@ impl Session {
         loop {
             let happened = tokio::select! {
                 biased;
-                reason = &mut closed => return reason.to_string(),
+                reason = &mut closed => {
+                    return Lost { kind: metric::loss(&reason), reason: reason.to_string() };
+                }
                 happened = self.subscriptions.next() => happened,
                 _ = relist.tick() => Happened::Anything,
             };
@@ -113,7 +133,8 @@ impl Session {
             };
             if let Err(failure) = done {
                 if failure.is_connection() {
-                    return providerkit_backend::Error::from(failure).report();
+                    let reason = providerkit_backend::Error::from(failure).report();
+                    return Lost { kind: "call", reason };
                 }
                 tracing::warn!(host = %host.name(), error = %providerkit_backend::Error::from(failure).report(), "the host's inventory may be behind until the next relist");
             }

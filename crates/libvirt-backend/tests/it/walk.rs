@@ -28,6 +28,7 @@ pub(crate) fn settings(hosts: &[(&str, &Host)]) -> Settings {
         let settings = HostSettings {
             name: format!("{zone}-host").into(),
             endpoint: Endpoint::Uri(host.uri()),
+            cordon: false,
         };
         (Arc::from(*zone), vec![settings])
     });

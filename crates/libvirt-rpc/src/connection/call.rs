@@ -3,9 +3,11 @@
 use std::{os::fd::OwnedFd, sync::Arc, time::Instant};
 
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use super::{
     Connection, Shared,
+    observer::Watch,
     state::{Answer, Claim, Outgoing, Reply},
 };
 use crate::{
@@ -30,8 +32,33 @@ impl Connection {
         files: Vec<OwnedFd>,
     ) -> Result<Reply, Error> {
         let message = encode(info, args, files)?;
-        let (pending, answer) = self.submit(info, message, false)?;
-        self.wait(info, pending, answer).await
+        let answered = self.observed(info, async {
+            let (pending, answer) = self.submit(info, message, false)?;
+            self.wait(info, pending, answer).await
+        });
+        answered.await
+    }
+
+    /// Tells the observer of a call, and the trace.
+    async fn observed(
+        &self,
+        info: &'static Info,
+        call: impl Future<Output = Result<Reply, Error>>,
+    ) -> Result<Reply, Error> {
+        let watch = Watch::begin(self.shared().options.observer.as_deref(), info.name);
+        let span = tracing::debug_span!(
+            "libvirt",
+            otel.name = info.name,
+            otel.kind = "client",
+            call = info.name,
+            error = tracing::field::Empty
+        );
+        let result = call.instrument(span.clone()).await;
+        if let Err(error) = &result {
+            span.record("error", tracing::field::display(error));
+        }
+        watch.end(&result);
+        result
     }
 
     /// Makes a call that opens a stream; the stream is there when the daemon has accepted.
@@ -40,9 +67,13 @@ impl Connection {
     /// As [`call`](Self::call).
     pub async fn open_stream<P: Procedure>(&self, args: &P::Args) -> Result<(P::Ret, Stream), Error> {
         let message = encode(&P::INFO, args, Vec::new())?;
-        let (pending, answer) = self.submit(&P::INFO, message, true)?;
-        let serial = pending.serial;
-        let reply = self.wait(&P::INFO, pending, answer).await?;
+        let mut serial = 0;
+        let accepted = self.observed(&P::INFO, async {
+            let (pending, answer) = self.submit(&P::INFO, message, true)?;
+            serial = pending.serial;
+            self.wait(&P::INFO, pending, answer).await
+        });
+        let reply = accepted.await?;
         let stream = Stream::new(self.clone(), serial, &P::INFO);
         let ret = P::Ret::decode(&mut Decoder::new(&reply.payload));
         Ok((ret.map_err(|error| Error::protocol(P::INFO.name, error))?, stream))

@@ -23,12 +23,16 @@ use crate::{
 mod call;
 mod driver;
 mod keepalive;
+mod observer;
 mod open;
 pub(crate) mod options;
 mod reason;
 pub(crate) mod state;
 
-pub use self::reason::Reason;
+pub use self::{
+    observer::{Ended, Observer},
+    reason::Reason,
+};
 
 /// A connection to a daemon.
 ///

@@ -1,11 +1,12 @@
 //! What a connection knows: calls in work and in the queue, what is to be written, streams, subscriptions.
 //!
-//! No I/O and no clock; the driver and the handles share it under one short lock.
+//! No I/O, and a clock only to say when a call's turn came; the driver and the handles share it under one short lock.
 
 use std::{
     collections::{HashMap, VecDeque},
     os::fd::OwnedFd,
     task::Waker,
+    time::Instant,
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -28,6 +29,8 @@ pub(crate) struct Reply {
     pub(crate) is_error: bool,
     pub(crate) payload: Bytes,
     pub(crate) files: Vec<OwnedFd>,
+    /// When the window let the call through.
+    pub(crate) turn: Option<Instant>,
 }
 
 /// No answer will come.
@@ -79,6 +82,7 @@ impl Outgoing {
 struct Call {
     priority: Priority,
     phase: Phase,
+    turn: Option<Instant>,
     claim: Claim,
 }
 
@@ -163,6 +167,7 @@ impl State {
             Call {
                 priority,
                 phase: Phase::Waiting(message),
+                turn: None,
                 claim,
             },
         );
@@ -211,6 +216,7 @@ impl State {
                 continue;
             };
             if let Phase::Waiting(message) = std::mem::replace(&mut call.phase, Phase::Queued) {
+                call.turn = Some(Instant::now());
                 self.in_work += 1;
                 self.low_in_work += usize::from(call.priority == Priority::Low);
                 self.urgent.push_back(message);
@@ -256,6 +262,7 @@ impl State {
                         is_error,
                         payload,
                         files,
+                        turn: call.turn,
                     }))),
                     Claim::Source(source) => self.router.sources.left(&source),
                     Claim::None => self.streams.abandon(header.serial),

@@ -21,6 +21,7 @@ mod fake_life;
 mod fake_storage;
 mod junk;
 mod libvirtd;
+mod observer;
 mod old;
 mod qemu;
 mod real;
