@@ -3,15 +3,17 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
+use libvirt_backend::name::DomainName;
 use libvirt_rpc::{
     Connection,
     fake::Daemon,
     wire::constant::{domain::DomainDefineFlags, storage::StorageVolCreateFlags},
 };
+use providerkit::MachineId;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{End, Run};
+use crate::harness::{End, Launch, Run};
 
 const NAMESPACE: &str = "https://bigfleet.dev/libvirt-provider/machine/1";
 
@@ -61,20 +63,13 @@ impl Host {
     async fn doctor(&self, arguments: &[&str]) -> Findings {
         let run = self.command(&["doctor", "-o", "json"]);
         let run = arguments.iter().fold(run, Run::arg);
-        Findings::of(end(run).await)
+        Findings::of(&end(run).await)
     }
 
     /// A domain of somebody's.
-    async fn define(&self, name: &str, owner: Option<&str>) {
-        let metadata = owner.map(|provider| {
-            let owner = serde_json::json!({
-                "schema": 1, "provider": provider, "machine": "m", "slot": "m", "pool": "default", "image": "i",
-                "created_by": "01890a5d-ac96-774b-bcce-b302099a8057", "disk_by": "01890a5d-ac96-774b-bcce-b302099a8057",
-                "profile": {"instance_type": "t", "zone": "z", "capacity_type": "on-demand", "price_per_hour": 0.0,
-                    "interruption_probability": 0.0, "resources": {}, "allocatable": {}, "labels": {}},
-            });
-            format!("<metadata><b:machine xmlns:b='{NAMESPACE}'>{owner}</b:machine></metadata>")
-        });
+    async fn define(&self, name: &str, owner: Option<&Value>) {
+        let metadata =
+            owner.map(|owner| format!("<metadata><b:machine xmlns:b='{NAMESPACE}'>{owner}</b:machine></metadata>"));
         let metadata = metadata.unwrap_or_default();
         let xml = format!("<domain type='kvm'><name>{name}</name><memory>1024</memory>{metadata}</domain>");
         self.control()
@@ -83,6 +78,17 @@ impl Host {
             .await
             .unwrap();
     }
+}
+
+/// As a provider writes it down for a machine of its.
+fn owner(provider: &str, machine: &str, ready: bool) -> Value {
+    let operation = "01890a5d-ac96-774b-bcce-b302099a8057";
+    serde_json::json!({
+        "schema": 1, "provider": provider, "machine": machine, "slot": machine, "pool": "default", "image": "i",
+        "created_by": operation, "disk_by": operation, "ready": ready,
+        "profile": {"instance_type": "t", "zone": "z", "capacity_type": "on-demand", "price_per_hour": 0.0,
+            "interruption_probability": 0.0, "resources": {}, "allocatable": {}, "labels": {}},
+    })
 }
 
 /// Beside the daemon, which lives in this process.
@@ -96,7 +102,7 @@ struct Findings {
 }
 
 impl Findings {
-    fn of(end: End) -> Self {
+    fn of(end: &End) -> Self {
         let all: Value = serde_json::from_str(&end.out).unwrap_or_else(|_| panic!("{}{}", end.out, end.err));
         let documented = include_str!("../../../../docs/doctor.md");
         for section in all["sections"].as_array().unwrap() {
@@ -224,15 +230,15 @@ async fn few_addresses_and_full_pools_are_seen_before_they_hurt() {
 async fn domains_of_others_are_told_apart() {
     let host = Host::start().await;
     host.define("somebody", None).await;
-    host.define("bf-other", Some("other")).await;
-    host.define("bf-own", Some("libvirt")).await;
+    host.define("bf-other", Some(&owner("other", "m", true))).await;
+    host.define("bf-own", Some(&owner("libvirt", "m", true))).await;
     let found = host.doctor(&[]).await;
     assert_eq!(found.code, 0);
     found.assert("ownership", "warn", &["`other` (1)", "1 are ours (`libvirt`)"]);
 
-    let seed = host.command(&["seed", "--machine=libvirt-rack1-kvm.small-000", "-o"]);
+    let seed = host.command(&["seed", "--machine=libvirt-rack1-kvm.small-000"]);
     let file = host.folder.path().join("seed.iso");
-    let told = end(seed.arg(&file)).await;
+    let told = end(seed.flag("-o", &file)).await;
     assert_eq!(told.code, 0, "{}", told.err);
     // The name that the machine's domain will have, out of its seed.
     let image = fs::read(&file).unwrap();
@@ -415,10 +421,64 @@ async fn a_console_of_nobody_is_told_from_a_host_that_is_silent() {
     assert!(gone.code == 69 && gone.err.contains("/nowhere"), "{}", gone.err);
 }
 
+/// What is made for machines of the state goes, what is in use and what is somebody's stays.
+#[tokio::test]
+async fn a_janitor_removes_what_an_attempt_left_and_keeps_what_is_in_use() {
+    let host = Host::start().await;
+    let state = host.folder.path().join("state.db");
+    let provider = Launch::on(&state).seeds(2).start().await;
+    let [left, stray] = provider.pick().await;
+    let (exit, _) = provider.terminate().await;
+    assert_eq!(exit.code(), Some(0));
+    let name = |machine: &str| DomainName::new("certify", &MachineId::new(machine).unwrap()).to_string();
+    let unknown = "certify-gone";
+    host.define(&name(&left), Some(&owner("certify", &left, false))).await;
+    host.define(&name(unknown), Some(&owner("certify", unknown, true)))
+        .await;
+    host.define(&name(&stray), Some(&owner("other", &stray, false))).await;
+
+    let run = |more: &[&str]| {
+        end(more
+            .iter()
+            .fold(host.command(&["janitor", "--provider=certify"]), Run::arg))
+    };
+    let dry = run(&["--dry-run"]).await;
+    let lines = [
+        format!("rack1: domain {} of machine {left}: would be removed\n", name(&left)),
+        format!(
+            "rack1: domain {} of machine {unknown}, in use but not in the state: would be kept\n",
+            name(unknown)
+        ),
+    ];
+    assert_eq!((dry.code, dry.out), (0, lines.concat()), "{}", dry.err);
+    assert_eq!(host.daemon.domains().len(), 3);
+    let wet = run(&[]).await;
+    assert_eq!(
+        (wet.code, wet.out),
+        (0, lines.concat().replace("would be ", "")),
+        "{}",
+        wet.err
+    );
+    let mut kept = host.daemon.domains();
+    kept.sort();
+    let mut expected = [name(unknown), name(&stray)];
+    expected.sort();
+    assert_eq!(kept, expected);
+
+    let nowhere = Run::of(&["janitor", "--image=i", "--connect=qemu+unix:///system?socket=/nowhere"]);
+    let down = end(nowhere.flag("--state", &state)).await;
+    assert!(
+        down.code == 69 && down.out.contains("local: not looked at"),
+        "{}{}",
+        down.out,
+        down.err
+    );
+}
+
 #[tokio::test]
 async fn a_janitor_without_a_state_that_knows_machines_removes_nothing() {
     let host = Host::start().await;
-    host.define("bf-left", Some("libvirt")).await;
+    host.define("bf-left", Some(&owner("libvirt", "m", false))).await;
     let without = Run::of(&["janitor", "--image=i", "--connect=qemu:///system"]).end();
     assert!(without.code == 64 && without.err.contains("--state"), "{}", without.err);
     let absent = end(host.command(&["janitor"])).await;

@@ -9,9 +9,14 @@ use std::{
     time::Duration,
 };
 
+use bigfleet_proto::{
+    ConfigureRequest, CreateRequest, DeleteRequest, DrainRequest, HostRef, ListFilter, Machine, MachineList,
+    MachineRef, MachineState, TransitionAck,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use tonic::{Request, Response, Status};
 
 use crate::{
     harness::{AWAIT, Binding, Launch, Run, Shard, Token, eventually, operation},
@@ -185,6 +190,130 @@ async fn a_watch_goes_on_until_nobody_reads() {
     drop(lines);
     let status = tokio::task::spawn_blocking(move || child.wait().unwrap());
     assert_eq!(status.await.unwrap().code(), Some(0));
+}
+
+/// The Go reference has six calls, and of them only these two are asked for.
+#[tokio::test]
+async fn a_provider_with_nothing_but_the_contract_is_shown_too() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+    let service = bigfleet_proto::CapacityProviderServer::new(Bare);
+    tokio::spawn(
+        tonic::transport::Server::builder()
+            .add_service(service)
+            .serve_with_incoming(incoming),
+    );
+    let show = async |command: &'static [&'static str]| {
+        let ended = tokio::task::spawn_blocking(move || at(command, address).ok());
+        ended.await.unwrap()
+    };
+    assert_eq!(
+        show(&["probe"]).await,
+        format!("{address}: without a health service, 1 machines, 1 IDLE\n")
+    );
+    let table = show(&["inspect", "machines"]).await;
+    assert_eq!(words(&table)[1], ["m-1", "IDLE", "t", "z", "-", "-"]);
+    let machine = show(&["inspect", "machine", "m-1", "-o", "json"]).await;
+    assert_eq!(
+        (&json(&machine)["host"], &json(&machine)["last_error"]),
+        (&"vm-1".into(), &"".into())
+    );
+}
+
+/// A provider that only lists.
+struct Bare;
+
+impl Bare {
+    fn machine() -> Machine {
+        let host = HostRef {
+            provider: "bare".into(),
+            r#ref: "vm-1".into(),
+        };
+        Machine {
+            id: "m-1".into(),
+            state: MachineState::Idle.into(),
+            host: Some(host),
+            instance_type: "t".into(),
+            zone: "z".into(),
+            ..Machine::default()
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl bigfleet_proto::CapacityProvider for Bare {
+    async fn list(&self, _: Request<ListFilter>) -> Result<Response<MachineList>, Status> {
+        Ok(Response::new(MachineList {
+            machines: vec![Self::machine()],
+            ..MachineList::default()
+        }))
+    }
+
+    async fn get(&self, _: Request<MachineRef>) -> Result<Response<Machine>, Status> {
+        Ok(Response::new(Self::machine()))
+    }
+
+    async fn create(&self, _: Request<CreateRequest>) -> Result<Response<TransitionAck>, Status> {
+        Err(Status::internal("nobody asked for this"))
+    }
+
+    async fn configure(&self, _: Request<ConfigureRequest>) -> Result<Response<TransitionAck>, Status> {
+        Err(Status::internal("nobody asked for this"))
+    }
+
+    async fn drain(&self, _: Request<DrainRequest>) -> Result<Response<TransitionAck>, Status> {
+        Err(Status::internal("nobody asked for this"))
+    }
+
+    async fn delete(&self, _: Request<DeleteRequest>) -> Result<Response<TransitionAck>, Status> {
+        Err(Status::internal("nobody asked for this"))
+    }
+}
+
+#[test]
+fn a_doctor_reads_the_certificate_as_a_start_would() {
+    let authority = Authority::new();
+    let examine = |validity: std::ops::Range<i32>, names: &[&str]| {
+        let leaf = authority.server(names, validity);
+        let certificate = authority.write("server.crt", &leaf.certificate.pem());
+        let key = authority.write("server.key", &leaf.key.serialize_pem());
+        let run = Run::of(&["doctor", "--use-fake-backend"]).flag("--tls-cert", certificate);
+        run.flag("--tls-key", key).end()
+    };
+    let good = examine(2000..4000, &["provider.example", "10.0.0.7"]);
+    assert!(
+        good.code == 0
+            && good
+                .out
+                .contains("✓ names          it is for provider.example, 10.0.0.7"),
+        "{}",
+        good.out
+    );
+    assert!(
+        good.out.contains("✓ expiry         it is valid for another "),
+        "{}",
+        good.out
+    );
+    for (validity, names, word) in [
+        (2000..2001, &["provider.example"][..], "✗ expiry         it expired "),
+        (
+            3000..4000,
+            &["provider.example"],
+            "✗ expiry         it is not valid for another ",
+        ),
+        (2000..4000, &[], "✗ names          the certificate names no host"),
+    ] {
+        let end = examine(validity, names);
+        assert!(end.code == 69 && end.out.contains(word), "{word}: {}", end.out);
+    }
+    let torn = Run::of(&["doctor", "--use-fake-backend"]).flag("--tls-cert", authority.file());
+    let torn = torn.flag("--tls-key", authority.file()).end();
+    assert!(
+        torn.code == 69 && torn.out.contains("holds no private key"),
+        "{}",
+        torn.out
+    );
 }
 
 /// The lock is the provider's, and so are the bytes.

@@ -53,6 +53,16 @@ impl Authority {
         Leaf { certificate, key }
     }
 
+    /// A certificate for these names and addresses, from one year to another.
+    pub(crate) fn server(&self, names: &[&str], years: std::ops::Range<i32>) -> Leaf {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
+        params.not_before = rcgen::date_time_ymd(years.start, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.end, 1, 1);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Leaf { certificate, key }
+    }
+
     /// A client certificate with these URIs.
     pub(crate) fn client(&self, uris: &[&str]) -> Leaf {
         self.sign(
