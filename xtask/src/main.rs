@@ -16,6 +16,7 @@ mod packages;
 mod process;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -38,6 +39,11 @@ enum Command {
     Lab {
         #[command(subcommand)]
         what: lab::What,
+    },
+    /// Fetch a program that tests need, and say where it is
+    Tool {
+        /// Which one
+        binary: tools::Binary,
     },
     /// Pass every check there is: format, tests, doc tests, lints
     Test,
@@ -74,6 +80,10 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Lab { what } => lab::run(&what),
+        Command::Tool { binary } => {
+            println!("{}", binary.ensure()?.display());
+            Ok(())
+        }
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),
