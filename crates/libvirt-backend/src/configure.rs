@@ -158,7 +158,11 @@ pub(crate) async fn ready(
             Ok(Answer::NotYet(why)) => stuck.on(format!("the node to be Ready: {why}")),
             Ok(Answer::Never(why)) => return Err(Failure::told(why)),
             Err(failure) if failure.is_connection() => return Err(failure),
-            Err(failure) => stuck.on(format!("the node to be Ready; the guest could not be asked: {failure}")),
+            Err(failure) => {
+                stuck.on(format!("the node to be Ready; the guest could not be asked: {failure}"));
+                // It may have stopped, or its host; nobody else brings it back while we work on it.
+                create::start(lanes, &domain, DomainCreateFlags::START_FORCE_BOOT).await?;
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LAST_POLL);

@@ -1,5 +1,10 @@
 //! Machines on a real host, from Create to nothing.
 
+mod faults;
+mod node;
+mod space;
+mod zone;
+
 use std::{sync::Arc, time::Duration};
 
 use libvirt_backend::{
