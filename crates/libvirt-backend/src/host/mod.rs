@@ -6,13 +6,14 @@ mod lanes;
 mod session;
 
 use std::{
+    collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use libvirt_rpc::wire::xdr::Uuid;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::lanes::{Dial, Endpoint};
@@ -44,6 +45,8 @@ struct Inner {
     link: watch::Sender<Link>,
     inventory: Mutex<Inventory>,
     news: News,
+    /// Who waits for the agent of which domain.
+    agents: Mutex<HashMap<Uuid, Arc<Notify>>>,
 }
 
 /// Tells whoever waits that something about some host is new.
@@ -86,6 +89,7 @@ impl Host {
             link: watch::Sender::new(Link::Down { reason }),
             inventory: Mutex::default(),
             news,
+            agents: Mutex::default(),
         }))
     }
 
@@ -166,6 +170,20 @@ impl Host {
         }
         drop(inventory);
         self.0.news.tell();
+    }
+
+    /// Is notified when the agent of a domain comes or goes.
+    pub(crate) fn agent_of(&self, domain: Uuid) -> Arc<Notify> {
+        let mut agents = self.0.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        agents.retain(|_, waiting| Arc::strong_count(waiting) > 1);
+        Arc::clone(agents.entry(domain).or_default())
+    }
+
+    fn agent_changed(&self, domain: Uuid) {
+        let agents = self.0.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = agents.get(&domain) {
+            waiting.notify_one();
+        }
     }
 
     /// Whether the host is up and what is on it is known.

@@ -28,6 +28,9 @@ use crate::{
 /// Between two relists, which find what no event told.
 const RELIST: Duration = Duration::from_secs(60);
 
+/// The name of the event that an agent came or went.
+const AGENT: &str = "agent";
+
 pub(crate) struct Session {
     pub(crate) lanes: Arc<Lanes>,
     events: Connection,
@@ -103,6 +106,9 @@ impl Session {
             let done = match happened {
                 Happened::To(domain, what) => {
                     tracing::debug!(host = %host.name(), domain = %domain.name.to_string_lossy(), what, "event");
+                    if what == AGENT {
+                        host.agent_changed(domain.uuid);
+                    }
                     self.look_at(host, &domain).await
                 }
                 Happened::Anything => list(&self.lanes, host, pool).await,
@@ -154,7 +160,7 @@ impl Subscriptions {
             event = self.reboot.next() => told(event, |event| (event.msg.dom, "reboot")),
             event = self.watchdog.next() => told(event, |event| (event.msg.dom, "watchdog")),
             event = self.io_error.next() => told(event, |event| (event.msg.dom, "I/O error")),
-            event = self.agent.next() => told(event, |event| (event.dom, "agent")),
+            event = self.agent.next() => told(event, |event| (event.dom, AGENT)),
         }
     }
 }

@@ -163,22 +163,17 @@ impl Host {
         }
     }
 
-    /// Runs a command as the host would.
+    /// Runs a command on the host, as its own shell would.
     pub(crate) fn run(&self, command: &str) {
-        let status = Blocking::new("nsenter")
-            .args([
-                "--target",
-                &self.init(),
-                "--mount",
-                "--net",
-                "--pid",
-                "--",
-                "sh",
-                "-ec",
-                command,
-            ])
-            .status();
+        let status = self.enter().args(["sh", "-ec", command]).status();
         assert!(status.unwrap().success(), "{command}");
+    }
+
+    /// A command that runs on the host what is added to it.
+    pub(crate) fn enter(&self) -> Blocking {
+        let mut command = Blocking::new("nsenter");
+        command.args(["--target", &self.init(), "--mount", "--net", "--pid", "--"]);
+        command
     }
 
     /// The names of all domains.
@@ -320,12 +315,8 @@ impl Host {
 
     /// Starts a daemon that was ended; the old one may hold its file of the process id for a moment longer.
     pub(crate) async fn start_daemon(&self) {
-        let init = self.init();
         soon("the daemon starts again", || {
-            let started = Blocking::new("nsenter")
-                .args(["--target", &init, "--mount", "--net", "--pid", "--", "libvirtd", "-d"])
-                .status();
-            started.unwrap().success()
+            self.enter().args(["libvirtd", "-d"]).status().unwrap().success()
         })
         .await;
     }

@@ -11,6 +11,7 @@ use crate::{
 };
 
 const SCRIPT: &str = include_str!("../../src/guest/node.sh");
+const RUN: &str = include_str!("../../src/guest/run.sh");
 const BUSYBOX: &str = "/bin/busybox";
 
 /// A root file system that a guest might have.
@@ -20,14 +21,29 @@ impl Root {
     fn new(kubectl: &Path) -> Self {
         let root = tempfile::tempdir().unwrap();
         let path = |name: &str| root.path().join(name);
-        for folder in ["bin", "dev", "etc", "run", "tmp", "usr/local/bin", "var/lib"] {
+        for folder in [
+            "bin",
+            "dev",
+            "etc",
+            "proc/sys/kernel/random",
+            "run",
+            "tmp",
+            "usr/local/bin",
+            "var/lib",
+        ] {
             std::fs::create_dir_all(path(folder)).unwrap();
         }
         std::fs::copy(BUSYBOX, path("bin/busybox")).unwrap();
         std::fs::hard_link(kubectl, path("usr/local/bin/kubectl"))
             .or_else(|_| std::fs::copy(kubectl, path("usr/local/bin/kubectl")).map(drop))
             .unwrap();
-        std::fs::write(path("dev/null"), "").unwrap();
+        for (file, content) in [
+            ("dev/null", ""),
+            ("proc/mounts", "tmpfs /run tmpfs rw 0 0\n"),
+            ("proc/sys/kernel/random/boot_id", "this boot\n"),
+        ] {
+            std::fs::write(path(file), content).unwrap();
+        }
         let installed = Command::new("chroot")
             .arg(root.path())
             .args(["/bin/busybox", "--install", "-s", "/bin"])
@@ -123,4 +139,33 @@ async fn a_node_asks_and_leaves_its_cluster_with_what_a_kubelet_may() {
     let state = cluster.state();
     let left: Vec<_> = state.pods.iter().map(|pod| pod.name).collect();
     assert_eq!(left, ["proxy", "static"], "{}", state.asked());
+}
+
+/// Field report F59, and what systemd-run would make of a `$`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_is_given_its_words_as_they_are_and_tells_its_end_as_often_as_it_is_asked() {
+    let test = "a_hook_is_given_its_words_as_they_are_and_tells_its_end_as_often_as_it_is_asked";
+    let Some(kubectl) = KUBECTL.or_skip(test) else {
+        return;
+    };
+    let root = Root::new(&kubectl);
+    let run = async |arguments: &[&str]| {
+        let answer = root.run(RUN, arguments).await;
+        assert!(answer.status.success(), "{arguments:?}: {}", said(&answer));
+        said(&answer).trim().to_owned()
+    };
+    let words = "it's $HOME, \"${count}\" and `date`\n  %n\\";
+    let environment = format!("WORDS={words}");
+    let hook = "printf '%s|%s' \"$WORDS\" \"$1\"; exit 7";
+    assert_eq!(run(&["poll", "a"]).await, "none");
+    run(&["start", "a", "1", &environment, "/bin/sh", "-c", hook, "hook", words]).await;
+    while run(&["poll", "a"]).await == "running" {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(run(&["poll", "a"]).await, "code=7");
+        assert_eq!(run(&["tail", "a", "4096"]).await, format!("{words}|{words}"));
+    }
+    assert_eq!(run(&["start", "a", "0", "/bin/false"]).await, "started", "once");
+    assert_eq!(run(&["poll", "a"]).await, "code=7");
 }

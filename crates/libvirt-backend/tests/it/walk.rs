@@ -1,4 +1,5 @@
 //! A backend on a lab host, and one machine's way through it.
+#![allow(dead_code, reason = "the benchmark does not do everything to a machine")]
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

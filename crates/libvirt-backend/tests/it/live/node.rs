@@ -49,20 +49,6 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
     let result = in_guest("cat /run/cloud-init/result.json");
     assert!(result.contains("DataSourceNoCloud"), "{result}");
 
-    // Never Ready: the deadline ends it, and says what was waited for.
-    cluster.state().ready = Ready::Never;
-    walk.budget = Duration::from_secs(90);
-    let error = walk.configure(cluster.bootstrap()).await.unwrap_err().report();
-    for words in [
-        "deadline",
-        NODE,
-        "KubeletNotReady",
-        "container runtime network not ready",
-    ] {
-        assert!(error.contains(words), "{words}: {error}\n{}", cluster.state().asked());
-    }
-    told("never Ready");
-
     // Late: it does not register at first, and then is not Ready for a while.
     walk.budget = Duration::from_secs(300);
     cluster.state().ready = Ready::Unknown;
@@ -104,7 +90,23 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
         "/var/lib/kubelet:"
     );
 
+    // Never Ready: the deadline ends it, and says what was waited for.
+    cluster.state().ready = Ready::Never;
+    walk.budget = Duration::from_secs(60);
+    let error = walk.configure(cluster.bootstrap()).await.unwrap_err().report();
+    for words in [
+        "deadline",
+        NODE,
+        "KubeletNotReady",
+        "container runtime network not ready",
+    ] {
+        assert!(error.contains(words), "{words}: {error}\n{}", cluster.state().asked());
+    }
+    told("never Ready");
+
     // A budget that never lets its pod go: the node leaves when its time is up, and is made anew.
+    walk.budget = Duration::from_secs(300);
+    cluster.state().ready = Ready::After(0);
     walk.configure(cluster.bootstrap()).await.unwrap();
     told("Ready again");
     cluster.state().pods = vec![
