@@ -31,11 +31,12 @@ cache=/run/bigfleet-kubectl
 ask() {
   limit=$1
   shift
-  timeout "$limit" $kubectl --kubeconfig="$config" --cache-dir="$cache" --request-timeout="${limit}s" "$@"
+  # It may itself take a while to begin, where the machine is emulated or busy.
+  timeout $((limit + 10)) $kubectl --kubeconfig="$config" --cache-dir="$cache" --request-timeout="${limit}s" "$@"
 }
 
-# The name under which this kubelet registered, never one guessed from outside: what it was told, or what the API server
-# takes its certificate for. kubectl before 1.28 cannot ask that.
+# The name under which this kubelet registered, never one guessed from outside: what it was told, what its certificate
+# says, or what the API server takes it for (kubectl before 1.28 cannot ask that).
 node() {
   for process in /proc/[0-9]*/cmdline; do
     name=$(cat "$process" 2>/dev/null | tr '\0' '\n' | sed -n '1{/kubelet$/!q};s/^--hostname-override=//p' | head -n 1)
@@ -44,11 +45,16 @@ node() {
       return
     fi
   done
-  name=$(ask 10 auth whoami -o 'jsonpath={.status.userInfo.username}' 2>/dev/null)
-  case $name in
-    system:node:*) name=${name#system:node:} ;;
-    *) name=$(sed -n 's/.*system:node:\([^ ,"]*\).*/\1/p' "$config" 2>/dev/null | head -n 1) ;;
-  esac
+  certificate=$(sed -n 's/^ *client-certificate: *//p' "$config" | head -n 1)
+  name=$(openssl x509 -in "$certificate" -noout -subject -nameopt multiline 2>/dev/null |
+    sed -n 's/.*commonName *= *system:node://p')
+  if [ -z "$name" ]; then
+    name=$(ask 10 auth whoami -o 'jsonpath={.status.userInfo.username}' 2>/dev/null)
+    case $name in
+      system:node:*) name=${name#system:node:} ;;
+      *) name=$(sed -n 's/.*system:node:\([^ ,"]*\).*/\1/p' "$config" 2>/dev/null | head -n 1) ;;
+    esac
+  fi
   [ -n "$name" ] && echo "$name" || hostname | tr 'A-Z' 'a-z'
 }
 

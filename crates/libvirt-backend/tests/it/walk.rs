@@ -80,6 +80,22 @@ pub(crate) async fn offered(backend: &Libvirt) -> Vec<Slot> {
     }
 }
 
+/// A step, and what happens meanwhile; a step that fails does not wait for that.
+pub(crate) async fn during<T>(
+    step: impl Future<Output = Result<T, Error>>,
+    events: impl Future<Output = ()>,
+) -> Result<T, Error> {
+    let (mut step, mut events) = (std::pin::pin!(step), std::pin::pin!(events));
+    tokio::select! {
+        ended = &mut step => {
+            let ended = ended?;
+            events.await;
+            Ok(ended)
+        }
+        () = &mut events => step.await,
+    }
+}
+
 /// One machine on its way.
 pub(crate) struct Walk {
     pub(crate) backend: Libvirt,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     counted,
     lab::{Host, soon},
-    walk::{Walk, settings},
+    walk::{Walk, during, settings},
 };
 
 /// A guest that tells how far it has come, and takes its time.
@@ -80,7 +80,7 @@ async fn live_through(fault: Fault) {
         soon("the domain is defined", || !host.domains().is_empty()).await;
         fault.strike(&mut host).await;
     };
-    let (created, ()) = tokio::join!(walk.create(), struck);
+    let created = during(walk.create(), struck).await;
     created.unwrap_or_else(|error| panic!("Create, {fault:?}: {}", error.report()));
     assert_eq!((host.domains().len(), host.volumes().len()), (1, 2));
     let domain = host.domains().remove(0);
@@ -89,7 +89,7 @@ async fn live_through(fault: Fault) {
         soon("the hook has begun", || host.guest_has(&domain, "/etc/bigfleet/begun")).await;
         fault.strike(&mut host).await;
     };
-    let (configured, ()) = tokio::join!(walk.configure(BLOB), struck);
+    let configured = during(walk.configure(BLOB), struck).await;
     configured.unwrap_or_else(|error| panic!("Configure, {fault:?}: {}", error.report()));
     assert_eq!(host.run_in_guest(&domain, "cat /etc/bigfleet/cluster"), "blue");
     // The tiny guest keeps in memory that its hook ran, so that with its power that is gone, too.
@@ -104,7 +104,7 @@ async fn live_through(fault: Fault) {
         .await;
         fault.strike(&mut host).await;
     };
-    let (drained, ()) = tokio::join!(walk.drain(Duration::from_secs(30)), struck);
+    let drained = during(walk.drain(Duration::from_secs(30)), struck).await;
     drained.unwrap_or_else(|error| panic!("Drain, {fault:?}: {}", error.report()));
     assert_eq!(host.run_in_guest(&domain, "ls /etc/bigfleet"), "");
     // A guest that lost its power in the middle of leaving is not trusted to have left.
@@ -120,7 +120,7 @@ async fn live_through(fault: Fault) {
         soon("the guest is asked to stop", || host.guest_has(&domain, "/run/pressed")).await;
         fault.strike(&mut host).await;
     };
-    let (deleted, ()) = tokio::join!(walk.delete(), struck);
+    let deleted = during(walk.delete(), struck).await;
     deleted.unwrap_or_else(|error| panic!("Delete, {fault:?}: {}", error.report()));
     assert_eq!((host.domains(), host.volumes()), (vec![], vec![]));
     walk.backend.stop().await;
@@ -152,18 +152,12 @@ async fn a_machine_that_stops_while_its_node_is_waited_for_is_started_again() {
     walk.create().await.unwrap();
     let domain = host.domains().remove(0);
     let stopped = async {
-        soon("the bootstrap is done", || {
-            host.guest_has(&domain, "/etc/bigfleet/cluster")
-        })
-        .await;
+        soon("the node is waited for", || host.guest_has(&domain, "/run/asked")).await;
         host.virsh(&["destroy", &domain]);
-        soon("the machine runs again", || {
-            host.try_in_guest(&domain, "rm -f /etc/bigfleet/not-ready").is_ok()
-        })
-        .await;
     };
-    let blob = "#!/bin/sh\n: >/etc/bigfleet/not-ready\n";
-    let (configured, ()) = tokio::join!(walk.configure(blob), stopped);
+    // Until the guest boots again, with the image's own hook.
+    let blob = "#!/bin/sh\nprintf '#!/bin/sh\\n: >/run/asked; exit 1\\n' >/opt/bigfleet/ready\n";
+    let configured = during(walk.configure(blob), stopped).await;
     configured.unwrap();
     walk.delete().await.unwrap();
     walk.backend.stop().await;

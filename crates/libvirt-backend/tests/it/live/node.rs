@@ -9,7 +9,7 @@ use crate::{
     cluster::{Cluster, NODE, Pod, Ready},
     counted,
     lab::{DEBIAN, Host, KUBECTL},
-    walk::{self, Walk},
+    walk::{self, Walk, during},
 };
 
 const FORCED: &str = "forced_drains_total";
@@ -50,17 +50,18 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
     assert!(result.contains("DataSourceNoCloud"), "{result}");
 
     // Late: it does not register at first, and then is not Ready for a while.
-    walk.budget = Duration::from_secs(300);
+    walk.budget = Duration::from_secs(500);
     cluster.state().ready = Ready::Unknown;
     let registers = async {
-        crate::lab::soon("the node was looked for in vain", || {
-            cluster.state().was_asked(&format!("GET /api/v1/nodes/{NODE} 404"))
-        })
-        .await;
+        let looked_for = format!("GET /api/v1/nodes/{NODE} 404");
+        while !cluster.state().was_asked(&looked_for) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        told("looked for");
         cluster.state().ready = Ready::After(2);
     };
-    let (configured, ()) = tokio::join!(walk.configure(cluster.bootstrap()), registers);
-    configured.unwrap();
+    let configured = during(walk.configure(cluster.bootstrap()), registers).await;
+    configured.unwrap_or_else(|error| panic!("{}\n{}", error.report(), cluster.state().asked()));
     assert_eq!(cluster.state().ready, Ready::After(0), "it was not waited for");
     told("Ready");
 

@@ -7,7 +7,7 @@ use providerkit_backend::{Backend as _, Known, Machine, MachineId};
 
 use crate::{
     lab::{Host, soon},
-    walk::{Walk, offered, settings},
+    walk::{Walk, during, offered, settings},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,7 +59,7 @@ async fn machines_of_a_zone_are_spread_over_its_hosts_and_found_there() {
     let boots = async {
         two.boot().await;
     };
-    let (configured, ()) = tokio::join!(on_two.configure("works"), boots);
+    let configured = during(on_two.configure("works"), boots).await;
     configured.unwrap();
     for walk in [on_one, on_two] {
         walk.drain(std::time::Duration::ZERO).await.unwrap();
