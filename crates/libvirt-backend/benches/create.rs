@@ -17,10 +17,9 @@ mod lab;
 #[path = "../tests/it/walk.rs"]
 mod walk;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
 use libvirt_backend::{Libvirt, settings::IdleWhen};
-use providerkit_backend::{Machine, MachineId};
 use tokio::time::Instant;
 
 use self::{
@@ -104,14 +103,7 @@ impl Bench {
     /// Machines that do not exist yet.
     async fn walks(&self, count: usize) -> Vec<Walk> {
         let slots = offered(&self.backend).await;
-        let walk = |slot: &providerkit_backend::Slot| Walk {
-            backend: self.backend.clone(),
-            machine: Machine::new(
-                MachineId::new(Arc::clone(&slot.name)).unwrap(),
-                Arc::clone(&slot.profile),
-            ),
-            budget: Duration::from_secs(600),
-        };
+        let walk = |slot| Walk::of(self.backend.clone(), slot);
         slots.iter().take(count).map(walk).collect()
     }
 

@@ -171,6 +171,9 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
     };
     lanes.facts.platform.as_ref().map_err(Clone::clone)?;
     let now = Instant::now();
+    if let Some(reason) = host.with_inventory(|inventory| inventory.refusal.clone()) {
+        return Err(reason);
+    }
     let (mut room, made) = host.with_inventory(|inventory| {
         let made: std::collections::HashSet<MachineId> = inventory
             .owned(provider)

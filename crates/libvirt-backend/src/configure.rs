@@ -24,8 +24,10 @@ const NODE: &str = include_str!("guest/node.sh");
 /// Between two questions whether the node is Ready.
 const FIRST_POLL: Duration = Duration::from_millis(500);
 const LAST_POLL: Duration = Duration::from_secs(5);
-/// One question.
+/// One question to the hook.
 const QUESTION: Duration = Duration::from_secs(45);
+/// One to the node: longer than its script lets kubectl take, so that no two of them run at a time.
+const NODE_QUESTION: Duration = Duration::from_secs(90);
 
 /// A machine's domain, as looked up for one attempt.
 pub(crate) struct Guest {
@@ -206,7 +208,7 @@ impl Answer {
 }
 
 async fn by_kubelet(agent: &Agent<'_>) -> Result<Answer, Failure> {
-    let ended = agent.run(NODE, &["ready"], QUESTION).await?;
+    let ended = agent.run(NODE, &["ready"], NODE_QUESTION).await?;
     let said = ended.said();
     Ok(match ended.code {
         Some(0) => Answer::Ready,

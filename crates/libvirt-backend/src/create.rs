@@ -33,9 +33,9 @@ pub(crate) async fn create(lanes: Arc<Lanes>, host: &Host, plan: &Plan, stuck: &
                 grace: Duration::ZERO,
             };
             removal.run(&lanes, host).await?;
-            plan.define(&lanes).await?
+            plan.define(&lanes, host).await?
         }
-        None => plan.define(&lanes).await?,
+        None => plan.define(&lanes, host).await?,
     };
     bring_up(lanes, host, plan, &domain, stuck).await
 }

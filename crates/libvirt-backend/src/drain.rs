@@ -102,7 +102,7 @@ pub(crate) async fn renew(lanes: Arc<Lanes>, host: &Host, plan: &Plan, stuck: &S
     } else {
         stuck.on("the old disk to be replaced");
         remove::stop(&lanes, &seen.domain, Duration::ZERO).await?;
-        fresh.define(&lanes).await?
+        fresh.define(&lanes, host).await?
     };
     // The old cluster's data goes before anybody else gets the machine.
     let pool = Pool::open(&lanes, &owner.pool).await?;

@@ -10,5 +10,7 @@ pub const FORCED_DRAINS: &str = "forced_drains_total";
 pub const HEALED: &str = "healed_total";
 /// Machines that do not run although they should, by host and reason.
 pub const STOPPED: &str = "machines_stopped";
+/// Machines whose image was replaced or removed under them, by host.
+pub const IMAGELESS: &str = "machines_without_image";
 /// Domains and volumes of ours that belong to no machine, by host and kind.
 pub const ORPHANS: &str = "orphans";

@@ -32,14 +32,16 @@ ask() {
   limit=$1
   shift
   # It may itself take a while to begin, where the machine is emulated or busy.
-  timeout $((limit + 10)) $kubectl --kubeconfig="$config" --cache-dir="$cache" --request-timeout="${limit}s" "$@"
+  timeout $((limit + 30)) $kubectl --kubeconfig="$config" --cache-dir="$cache" --request-timeout="${limit}s" "$@"
 }
 
 # The name under which this kubelet registered, never one guessed from outside: what it was told, what its certificate
 # says, or what the API server takes it for (kubectl before 1.28 cannot ask that).
 node() {
-  for process in /proc/[0-9]*/cmdline; do
-    name=$(cat "$process" 2>/dev/null | tr '\0' '\n' | sed -n '1{/kubelet$/!q};s/^--hostname-override=//p' | head -n 1)
+  # Without a program for each process: there are hundreds, and this is asked every few seconds.
+  for process in /proc/[0-9]*; do
+    read -r program 2>/dev/null <"$process/comm" && [ "$program" = kubelet ] || continue
+    name=$(tr '\0' '\n' <"$process/cmdline" | sed -n 's/^--hostname-override=//p' | head -n 1)
     if [ -n "$name" ]; then
       echo "$name"
       return

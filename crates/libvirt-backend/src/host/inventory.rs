@@ -15,6 +15,10 @@ use crate::owner::Owner;
 pub(crate) struct Inventory {
     pub(crate) domains: HashMap<Uuid, Seen>,
     pub(crate) pool: Option<PoolSeen>,
+    /// The images that machines were made from, by pool and name, as they are now; `None` for one that is gone.
+    pub(crate) images: HashMap<(String, String), Option<String>>,
+    /// Why no machine can be made from the image that is to be used.
+    pub(crate) refusal: Option<String>,
 }
 
 /// A pool in bytes.
@@ -96,6 +100,35 @@ impl Inventory {
         owned.filter(move |(_, owner)| owner.provider == provider)
     }
 
+    /// Whether the image below a machine's disk is not what it was: then the disk is lost at the next boot, if not before
+    /// (field report F38).
+    pub(crate) fn has_lost_its_image(&self, owner: &Owner) -> bool {
+        let (Some(then), Some(now)) = (
+            &owner.image_revision,
+            self.images.get(&(owner.pool.clone(), owner.image.clone())),
+        ) else {
+            return false;
+        };
+        now.as_ref() != Some(then)
+    }
+
+    /// Why an image that is `now` this must not be used for more machines: others were made from something else that had
+    /// its name.
+    pub(crate) fn refuses(&self, pool: &str, image: &str, now: Option<&str>) -> Option<String> {
+        let now = now?;
+        let owners = self.domains.values().filter_map(|seen| seen.owner.as_ref());
+        let of_another = owners
+            .filter(|owner| owner.pool == pool && owner.image == image)
+            .filter(|owner| owner.image_revision.as_deref().is_some_and(|then| then != now));
+        let count = of_another.count();
+        (count > 0).then(|| {
+            format!(
+                "image `{image}` of pool `{pool}` was replaced under {count} machines, whose disks need what it was: put \
+                 that back, and stage the new one under another name for `machine.image`"
+            )
+        })
+    }
+
     /// Memory (MiB) and virtual CPUs of all active domains, ours or not.
     pub(crate) fn used(&self) -> (u64, u64) {
         let active = self.domains.values().filter(|seen| seen.status.is_active());
@@ -167,5 +200,28 @@ mod tests {
         assert!(paused.is_io_error() && paused.is_active() && !paused.is_running());
         assert_eq!(paused.describe(), "paused (ioerror)");
         assert_eq!(status(DomainState::RUNNING, 1).describe(), "running");
+    }
+
+    #[test]
+    fn an_image_that_was_replaced_is_noticed_and_not_used() {
+        use providerkit_backend::{CapacityType, MachineId, OperationId, Profile};
+        let profile = Profile::new("t", "z", CapacityType::OnDemand);
+        let mut owner = Owner::new("p", MachineId::new("m").unwrap(), "s", OperationId::mint(), profile);
+        (owner.pool, owner.image) = ("default".into(), "golden.qcow2".into());
+        let image = (owner.pool.clone(), owner.image.clone());
+        let mut inventory = Inventory::default();
+        inventory.images.insert(image.clone(), Some("2".into()));
+        assert!(!inventory.has_lost_its_image(&owner), "nobody knows what it was");
+        owner.image_revision = Some("1".into());
+        assert!(inventory.has_lost_its_image(&owner));
+        let mut seen = Seen::parse(DomainRef::default(), status(DomainState::RUNNING, 0), "<domain/>").unwrap();
+        seen.owner = Some(owner.clone());
+        inventory.domains.insert(Uuid([1; 16]), seen);
+        let refused = |now| inventory.refuses("default", "golden.qcow2", Some(now));
+        assert!(refused("2").is_some_and(|reason| reason.contains("under 1 machines")));
+        assert_eq!(refused("1"), None);
+        assert_eq!(inventory.refuses("default", "other.qcow2", Some("2")), None);
+        inventory.images.insert(image, None);
+        assert!(inventory.has_lost_its_image(&owner), "it is gone");
     }
 }

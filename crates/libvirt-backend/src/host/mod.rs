@@ -186,6 +186,11 @@ impl Host {
         }
     }
 
+    /// Refuses an image that is not what the machines on it were made from.
+    pub(crate) fn check_image(&self, pool: &str, image: &str, now: Option<&str>) -> Result<(), String> {
+        self.with_inventory(|inventory| inventory.refuses(pool, image, now).map_or(Ok(()), Err))
+    }
+
     /// Whether the host is up and what is on it is known.
     pub(crate) fn is_known(&self) -> bool {
         self.lanes().is_some()
@@ -209,7 +214,7 @@ impl Host {
         loop {
             let opening = async {
                 let session = Session::open(&self, &machine).await?;
-                session::list(&session.lanes, &self, &machine.pool).await?;
+                session::list(&session.lanes, &self, &machine).await?;
                 Ok::<_, Failure>(session)
             };
             let opened = tokio::select! {
@@ -223,7 +228,7 @@ impl Host {
                     self.rise(&session);
                     let lost = tokio::select! {
                         () = stop.cancelled() => return,
-                        lost = session.follow(&self, &machine.pool) => lost,
+                        lost = session.follow(&self, &machine) => lost,
                     };
                     up.set(0.0);
                     metrics::counter!(crate::metric::HOST_RECONNECTS, &labels).increment(1);

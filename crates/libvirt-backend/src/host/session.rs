@@ -1,6 +1,6 @@
 //! One session with a host: connect, subscribe, list, then follow what happens until a connection is lost.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use libvirt_rpc::{
     Connection,
@@ -22,6 +22,7 @@ use crate::{
         Facts, Host, Lanes,
         inventory::{Inventory, PoolSeen, Seen, Status},
     },
+    pool::Pool,
     settings::MachineSettings,
 };
 
@@ -81,7 +82,7 @@ impl Session {
     }
 
     /// Keeps the host's inventory true until a connection is lost; says why it was.
-    pub(crate) async fn follow(mut self, host: &Host, pool: &str) -> String {
+    pub(crate) async fn follow(mut self, host: &Host, machine: &MachineSettings) -> String {
         let mut relist = tokio::time::interval(RELIST);
         relist.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once, and the first list was made before.
@@ -111,7 +112,7 @@ impl Session {
                     }
                     self.look_at(host, &domain).await
                 }
-                Happened::Anything => list(&self.lanes, host, pool).await,
+                Happened::Anything => list(&self.lanes, host, machine).await,
             };
             if let Err(failure) = done {
                 if failure.is_connection() {
@@ -180,7 +181,7 @@ fn told<T: event::Topic>(
 }
 
 /// Looks at everything; what is known already is not read again.
-pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), Failure> {
+pub(crate) async fn list(lanes: &Lanes, host: &Host, machine: &MachineSettings) -> Result<(), Failure> {
     let control = &lanes.control;
     let doing = || format!("list the domains of host `{}`", host.name());
     let domains = control
@@ -210,7 +211,8 @@ pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), F
             fresh.domains.insert(domain.uuid, seen);
         }
     }
-    fresh.pool = look_at_pool(lanes, pool).await?;
+    fresh.pool = look_at_pool(lanes, &machine.pool).await?;
+    look_at_images(lanes, &mut fresh, machine).await?;
     host.replace(fresh);
     Ok(())
 }
@@ -231,6 +233,31 @@ pub(crate) async fn see(control: &Connection, domain: &DomainRef) -> Result<Opti
         reason: status.reason,
     };
     Ok(xml.and_then(|xml| Seen::parse(domain.clone(), status, &xml)))
+}
+
+/// Sees whether the images are still what machines were made from, and whether more can be made.
+async fn look_at_images(lanes: &Lanes, inventory: &mut Inventory, machine: &MachineSettings) -> Result<(), Failure> {
+    let owners = inventory.domains.values().filter_map(|seen| seen.owner.as_ref());
+    let images: HashSet<_> = owners
+        .filter(|owner| owner.image_revision.is_some())
+        .map(|owner| (owner.pool.clone(), owner.image.clone()))
+        .collect();
+    for (pool, image) in images {
+        let found = match Pool::open(lanes, &pool).await {
+            Ok(opened) => opened.revision(&image).await?,
+            Err(failure @ Failure::Host { .. }) => return Err(failure),
+            // The pool is gone, and the image with it.
+            Err(Failure::Told(_)) => None,
+        };
+        inventory.images.insert((pool, image), found.flatten());
+    }
+    let base = async { Pool::open(lanes, &machine.pool).await?.base(&machine.image).await };
+    inventory.refusal = match base.await {
+        Ok(base) => inventory.refuses(&machine.pool, &machine.image, base.revision.as_deref()),
+        Err(failure) if failure.is_connection() => return Err(failure),
+        Err(failure) => Some(providerkit_backend::Error::from(failure).report()),
+    };
+    Ok(())
 }
 
 async fn look_at_pool(lanes: &Lanes, name: &str) -> Result<Option<PoolSeen>, Failure> {

@@ -1,6 +1,7 @@
 //! Machines on a real host, from Create to nothing.
 
 mod faults;
+mod image;
 mod node;
 mod space;
 mod zone;

@@ -109,7 +109,11 @@ impl Walk {
     pub(crate) async fn new(settings: Settings) -> Self {
         let backend = Libvirt::start(settings);
         let slots = offered(&backend).await;
-        let slot = &slots[0];
+        Self::of(backend, &slots[0])
+    }
+
+    /// The machine of a slot.
+    pub(crate) fn of(backend: Libvirt, slot: &Slot) -> Self {
         let id = MachineId::new(Arc::clone(&slot.name)).unwrap();
         Self {
             backend,

@@ -50,7 +50,7 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
     assert!(result.contains("DataSourceNoCloud"), "{result}");
 
     // Late: it does not register at first, and then is not Ready for a while.
-    walk.budget = Duration::from_secs(500);
+
     cluster.state().ready = Ready::Unknown;
     let registers = async {
         let looked_for = format!("GET /api/v1/nodes/{NODE} 404");
@@ -75,7 +75,7 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
             ..Pod::of("static", Some("Node"))
         },
     ];
-    walk.drain(Duration::from_secs(90)).await.unwrap();
+    walk.drain(Duration::from_secs(240)).await.unwrap();
     told("drained");
     {
         let state = cluster.state();
@@ -93,7 +93,7 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
 
     // Never Ready: the deadline ends it, and says what was waited for.
     cluster.state().ready = Ready::Never;
-    walk.budget = Duration::from_secs(60);
+    walk.budget = Duration::from_secs(120);
     let error = walk.configure(cluster.bootstrap()).await.unwrap_err().report();
     for words in [
         "deadline",
@@ -106,7 +106,7 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
     told("never Ready");
 
     // A budget that never lets its pod go: the node leaves when its time is up, and is made anew.
-    walk.budget = Duration::from_secs(300);
+    walk.budget = Duration::from_secs(900);
     cluster.state().ready = Ready::After(0);
     walk.configure(cluster.bootstrap()).await.unwrap();
     told("Ready again");
@@ -121,6 +121,8 @@ async fn a_node_becomes_ready_and_is_drained_by_kubectl() {
     let mut settings = settings(&host);
     // Its second first boot need not be waited for to its end.
     settings.guest.idle_when = IdleWhen::Running;
+    // kubectl takes seconds to begin under emulation.
+    settings.guest.drain_margin = Duration::from_secs(180);
     let grace = Duration::from_secs(20);
     walk.backend = libvirt_backend::Libvirt::start(settings);
     let before = host.volumes();

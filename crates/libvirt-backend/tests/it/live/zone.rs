@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use libvirt_backend::{Endpoint, settings::HostSettings};
-use providerkit_backend::{Backend as _, Known, Machine, MachineId};
+use providerkit_backend::{Backend as _, Known};
 
 use crate::{
     lab::{Host, soon},
@@ -26,15 +26,7 @@ async fn machines_of_a_zone_are_spread_over_its_hosts_and_found_there() {
     let mut first = Walk::new(settings).await;
     // Until both are known, the slots of their zone are not offered.
     let slots = offered(&first.backend).await;
-    let slot = &slots[1];
-    let mut second = Walk {
-        backend: first.backend.clone(),
-        machine: Machine::new(
-            MachineId::new(Arc::clone(&slot.name)).unwrap(),
-            Arc::clone(&slot.profile),
-        ),
-        budget: first.budget,
-    };
+    let mut second = Walk::of(first.backend.clone(), &slots[1]);
     first.create().await.unwrap();
     second.create().await.unwrap();
     assert_eq!(
