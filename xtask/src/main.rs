@@ -17,6 +17,7 @@ mod packages;
 mod process;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,6 +43,11 @@ enum Command {
     },
     /// Certify the provider with the conformance harness: on fake hosts, or on guests that boot
     Certify(certify::Arguments),
+    /// Fetch a program that tests need, and say where it is
+    Tool {
+        /// Which one
+        binary: tools::Binary,
+    },
     /// Pass every check there is: format, tests, doc tests, lints
     Test,
     /// Check layers, file sizes, manifests, words and generated code
@@ -78,6 +84,10 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Lab { what } => lab::run(&what),
         Command::Certify(arguments) => certify::run(&arguments),
+        Command::Tool { binary } => {
+            println!("{}", binary.ensure()?.display());
+            Ok(())
+        }
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),

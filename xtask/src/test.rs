@@ -5,6 +5,7 @@ mod tools;
 
 use std::{
     env, fs,
+    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
@@ -14,7 +15,9 @@ use anyhow::{Context, Result, bail};
 use crate::{
     lab::{self, Image},
     libvirt::sources,
-    packages, process, workspace,
+    packages, process,
+    tools::Binary,
+    workspace,
 };
 use packages::Package;
 use tools::Tool;
@@ -40,8 +43,35 @@ const PACKAGES: &[Package] = &[
 /// What goes with them and is no program.
 const WITH_THEM: &[&str] = &["libsasl2-modules"];
 
-/// Where the live tests of libvirt-backend find the image.
-const IMAGE: &str = "LIBVIRT_PROVIDER_TINY_IMAGE";
+/// What the live tests of libvirt-backend need, and where they find it.
+const LIVE: [(&str, Made); 3] = [
+    ("LIBVIRT_PROVIDER_TINY_IMAGE", Made::Image(Image::Tiny)),
+    ("LIBVIRT_PROVIDER_DEBIAN_IMAGE", Made::Image(Image::Debian)),
+    ("LIBVIRT_PROVIDER_KUBECTL", Made::Binary(Binary::Kubectl)),
+];
+
+/// Something that is made or fetched once.
+#[derive(Clone, Copy)]
+enum Made {
+    Image(Image),
+    Binary(Binary),
+}
+
+impl Made {
+    fn ensure(self) -> Result<PathBuf> {
+        match self {
+            Self::Image(image) => image.ensure(),
+            Self::Binary(binary) => binary.ensure(),
+        }
+    }
+
+    fn path(self) -> PathBuf {
+        match self {
+            Self::Image(image) => image.path(),
+            Self::Binary(binary) => binary.path(),
+        }
+    }
+}
 
 /// Whether nothing may be skipped.
 fn everything_must_run() -> bool {
@@ -59,11 +89,13 @@ pub(crate) fn run() -> Result<()> {
     if let Err(error) = packages::install(&packages, WITH_THEM) {
         eprintln!("*** tests against real peers will be skipped: {error:#}");
     }
-    // A host takes root, so that nobody else has a use for the image.
-    if rustix::process::geteuid().is_root()
-        && let Err(error) = Image::Tiny.ensure()
-    {
-        eprintln!("*** tests on real hosts will be skipped: {error:#}");
+    // A host takes root, so that nobody else has a use for them.
+    if rustix::process::geteuid().is_root() {
+        for (_, made) in LIVE {
+            if let Err(error) = made.ensure() {
+                eprintln!("*** tests on real hosts will be skipped: {error:#}");
+            }
+        }
     }
     if let Err(error) = sources::fetch() {
         eprintln!("*** tests on libvirt's own sources will be skipped: {error:#}");
@@ -102,7 +134,7 @@ fn nextest(counts: &mut Counts) -> Result<()> {
     let report = workspace::root().join("target/nextest/default/junit.xml");
     drop(fs::remove_file(&report));
     let mut command = process::cargo(["nextest", "run", "--workspace"]);
-    let outcome = process::run(with_image(&mut command));
+    let outcome = process::run(with_made(&mut command));
     // What does not build leaves no report, and has been told by then.
     let read = fs::read_to_string(&report)
         .with_context(|| format!("reading {}", report.display()))
@@ -112,7 +144,7 @@ fn nextest(counts: &mut Counts) -> Result<()> {
 
 fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
     let mut command = process::cargo(["test", "--workspace"]);
-    with_image(&mut command).args(arguments);
+    with_made(&mut command).args(arguments);
     if !process::watch(&mut command, |line| counts.read(line))? {
         bail!("tests failed");
     }
@@ -120,9 +152,11 @@ fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
 }
 
 /// The target folder may be elsewhere than tests can know.
-fn with_image(command: &mut Command) -> &mut Command {
-    if env::var_os(IMAGE).is_none() {
-        command.env(IMAGE, Image::Tiny.path());
+fn with_made(command: &mut Command) -> &mut Command {
+    for (variable, made) in LIVE {
+        if env::var_os(variable).is_none() {
+            command.env(variable, made.path());
+        }
     }
     command
 }

@@ -348,33 +348,30 @@ impl Inner {
         // Whatever the grace period, there must be time to make the machine anew.
         let most = operation.budget.mul_f64(0.7);
         let grace = request.grace.min(most.saturating_sub(settings.drain_margin));
+        // Once: a connection that is lost in between does not begin it anew.
+        let deadline = Instant::now() + grace + settings.drain_margin;
         let work = async {
             let host = &self.locate(machine, stuck).await?;
             let left = host
                 .steadily(|lanes| async move {
-                    drain::leave(
-                        &lanes,
-                        provider,
-                        machine,
-                        operation.id,
-                        grace,
-                        settings.drain_margin,
-                        stuck,
-                    )
-                    .await
+                    drain::leave(&lanes, provider, machine, operation.id, grace, deadline, stuck).await
                 })
                 .await?;
+            let left = match left {
+                Ok(()) if settings.drain_reset == DrainReset::Unjoin => {
+                    host.steadily(|lanes| async move { drain::tidy(&lanes, provider, machine, operation.id).await })
+                        .await
+                }
+                left => left,
+            };
             if let Err(failure) = &left {
                 tracing::warn!(machine_id = %machine.id, %failure, "the machine did not leave its cluster by itself and is made anew");
                 metrics::counter!(metric::FORCED_DRAINS, "zone" => machine.profile.zone.clone()).increment(1);
             }
-            let guest = match (left, settings.drain_reset) {
-                (Ok(()), DrainReset::Unjoin) => {
-                    host.steadily(|lanes| async move { drain::tidy(&lanes, provider, machine, operation.id).await })
-                        .await?;
-                    crate::guest::Guest::default()
-                }
-                _ => host.steadily(|lanes| drain::renew(lanes, host, &plan, stuck)).await?,
+            let guest = if left.is_ok() && settings.drain_reset == DrainReset::Unjoin {
+                crate::guest::Guest::default()
+            } else {
+                host.steadily(|lanes| drain::renew(lanes, host, &plan, stuck)).await?
             };
             let (plan, guest) = (&plan, &guest);
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
@@ -540,14 +537,14 @@ impl Backend for Libvirt {
     async fn delete(&self, request: DeleteRequest) -> Result<(), Error> {
         let grace = self.0.settings.guest.stop_grace;
         let work = self.0.remove(&request.machine, &request.operation, false, grace);
-        Op::Delete.timed(work).await
+        Op::Delete.timed(Box::pin(work)).await
     }
 
     async fn cleanup(&self, request: CleanupRequest) -> Result<(), Error> {
         let work = self
             .0
             .remove(&request.machine, &request.operation, true, Duration::ZERO);
-        Op::Delete.timed(work).await
+        Op::Delete.timed(Box::pin(work)).await
     }
 }
 
