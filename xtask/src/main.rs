@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod chart;
 mod codegen;
 mod crash;
 mod demo;
@@ -13,6 +14,7 @@ mod interrupt;
 mod lab;
 mod libvirt;
 mod packages;
+mod pinned;
 mod process;
 mod test;
 mod tidy;
@@ -50,6 +52,13 @@ enum Command {
     },
     /// Kill the provider at random moments and hold it to every answer it gave
     Crash(crash::Arguments),
+    /// Regenerate what of the chart is generated: the schema of its values, and their table
+    Chart(chart::Arguments),
+    /// Install a program that checks need, pinned by its hash, and print where it is
+    Tool {
+        #[arg(value_enum)]
+        which: pinned::Pinned,
+    },
     /// Regenerate the committed Rust from proto/
     Codegen {
         /// Only compare; fail if a file would change
@@ -78,6 +87,11 @@ fn run(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Chart(arguments) => chart::run(&arguments),
+        Command::Tool { which } => {
+            println!("{}", which.ensure()?.display());
+            Ok(())
+        }
         Command::Codegen { other: Some(other), .. } => other.run(),
         Command::Codegen { check, other: None } => codegen::proto(check),
     }
