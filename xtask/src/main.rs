@@ -10,6 +10,7 @@ mod chart;
 mod codegen;
 mod crash;
 mod demo;
+mod image;
 mod interrupt;
 mod lab;
 mod libvirt;
@@ -54,6 +55,8 @@ enum Command {
     Crash(crash::Arguments),
     /// Regenerate what of the chart is generated: the schema of its values, and their table
     Chart(chart::Arguments),
+    /// Build the static binary of the provider's image, for its tests or as it is released
+    Image(image::Arguments),
     /// Install a program that checks need, pinned by its hash, and print where it is
     Tool {
         #[arg(value_enum)]
@@ -88,6 +91,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench { what } => bench::run(&what),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Chart(arguments) => chart::run(&arguments),
+        Command::Image(arguments) => image::run(&arguments),
         Command::Tool { which } => {
             println!("{}", which.ensure()?.display());
             Ok(())

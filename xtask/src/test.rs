@@ -12,9 +12,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    image,
     lab::{self, Image},
     libvirt::sources,
-    packages, process, workspace,
+    packages,
+    pinned::Pinned,
+    process, workspace,
 };
 use packages::Package;
 use tools::Tool;
@@ -31,6 +34,8 @@ const PACKAGES: &[Package] = &[
     ("xorriso", "xorriso"),
     ("python3", "python3"),
     ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
+    ("strace", "strace"),
+    ("systemd-analyze", "systemd"),
 ];
 
 /// What goes with them and is no program.
@@ -38,6 +43,9 @@ const WITH_THEM: &[&str] = &["libsasl2-modules"];
 
 /// Where the live tests of libvirt-backend find the image.
 const IMAGE: &str = "LIBVIRT_PROVIDER_TINY_IMAGE";
+
+/// Where those of libvirt-provider find the binary that is put into its image.
+const BINARY: &str = "LIBVIRT_PROVIDER_IMAGE_BINARY";
 
 /// Whether nothing may be skipped.
 fn everything_must_run() -> bool {
@@ -63,6 +71,14 @@ pub(crate) fn run() -> Result<()> {
     }
     if let Err(error) = sources::fetch() {
         eprintln!("*** tests on libvirt's own sources will be skipped: {error:#}");
+    }
+    for tool in [Pinned::Helm, Pinned::Kubectl, Pinned::Hadolint] {
+        if let Err(error) = tool.ensure() {
+            eprintln!("*** tests with {tool:?} will be skipped: {error:#}");
+        }
+    }
+    if let Err(error) = image::for_tests() {
+        eprintln!("*** tests of the provider's image will be skipped: {error:#}");
     }
     let mut checks = Checks::default();
     checks.step("format", Tool::Rustfmt, |_| {
@@ -98,7 +114,7 @@ fn nextest(counts: &mut Counts) -> Result<()> {
     let report = workspace::root().join("target/nextest/default/junit.xml");
     drop(fs::remove_file(&report));
     let mut command = process::cargo(["nextest", "run", "--workspace"]);
-    let outcome = process::run(with_image(&mut command));
+    let outcome = process::run(with_images(&mut command));
     // What does not build leaves no report, and has been told by then.
     let read = fs::read_to_string(&report)
         .with_context(|| format!("reading {}", report.display()))
@@ -108,7 +124,7 @@ fn nextest(counts: &mut Counts) -> Result<()> {
 
 fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
     let mut command = process::cargo(["test", "--workspace"]);
-    with_image(&mut command).args(arguments);
+    with_images(&mut command).args(arguments);
     if !process::watch(&mut command, |line| counts.read(line))? {
         bail!("tests failed");
     }
@@ -116,9 +132,11 @@ fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
 }
 
 /// The target folder may be elsewhere than tests can know.
-fn with_image(command: &mut Command) -> &mut Command {
-    if env::var_os(IMAGE).is_none() {
-        command.env(IMAGE, Image::Tiny.path());
+fn with_images(command: &mut Command) -> &mut Command {
+    for (variable, path) in [(IMAGE, Image::Tiny.path()), (BINARY, image::path())] {
+        if env::var_os(variable).is_none() {
+            command.env(variable, path);
+        }
     }
     command
 }

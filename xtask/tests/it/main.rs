@@ -1,4 +1,4 @@
-//! What is shipped, checked as it would be used: the chart rendered by Helm.
+//! What is shipped, checked by the tools of those who use it: the chart by Helm, the Dockerfile by hadolint, the unit by systemd.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,4 +9,7 @@
 )]
 
 mod chart;
+mod image;
+mod release;
 mod support;
+mod unit;

@@ -47,6 +47,11 @@ fn missing() -> Option<String> {
 impl Host {
     /// Starts one with the tiny image in its pool, or says loudly why not. In CI a missing package is a failure.
     pub(crate) async fn start(test: &str) -> Option<Self> {
+        Self::start_with(test, |_| ()).await
+    }
+
+    /// The same, after its folder was prepared.
+    pub(crate) async fn start_with(test: &str, prepare: impl FnOnce(&Path)) -> Option<Self> {
         if let Some(missing) = missing() {
             assert!(std::env::var_os("CI").is_none(), "{test}: {missing}");
             eprintln!("SKIPPED {test}: {missing}");
@@ -56,6 +61,7 @@ impl Host {
         let images = dir.path().join("lib/images");
         std::fs::create_dir_all(&images).unwrap();
         std::fs::copy(image().unwrap(), images.join("tiny.qcow2")).unwrap();
+        prepare(dir.path());
         let child = boot(dir.path());
         let host = Self { dir, child };
         host.ready().await;
@@ -168,10 +174,8 @@ impl Host {
 
     /// Sends a signal to its daemon alone.
     pub(crate) fn signal_daemon(&self, signal: &str) {
-        let leader = self.child.id().unwrap();
         let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
-        let own = space(children.split_whitespace().next().unwrap());
+        let own = space(&self.leader());
         assert!(own.is_some());
         let mut sent = 0;
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -198,9 +202,7 @@ impl Host {
 
     /// Starts a daemon that was ended; the old one may hold its file of the process id for a moment longer.
     pub(crate) async fn start_daemon(&self) {
-        let leader = self.child.id().unwrap();
-        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
-        let init = children.split_whitespace().next().unwrap().to_owned();
+        let init = self.leader();
         soon("the daemon starts again", || {
             let started = Blocking::new("nsenter")
                 .args(["--target", &init, "--mount", "--net", "--pid", "--", "libvirtd", "-d"])
@@ -208,6 +210,13 @@ impl Host {
             started.unwrap().success()
         })
         .await;
+    }
+
+    /// Its first process, by which others get into its namespaces.
+    pub(crate) fn leader(&self) -> String {
+        let outer = self.child.id().unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
+        children.split_whitespace().next().unwrap().to_owned()
     }
 
     pub(crate) fn dir(&self) -> &Path {
