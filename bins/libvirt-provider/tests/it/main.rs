@@ -21,6 +21,7 @@ mod lab;
 mod arguments;
 mod baseline_fencing;
 mod baseline_lifecycle;
+mod commands_config;
 mod concurrency;
 mod crash;
 mod disk_full;

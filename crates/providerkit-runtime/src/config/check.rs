@@ -108,8 +108,9 @@ impl Walk<'_> {
     }
 }
 
-fn join(at: &str, key: &str) -> String {
-    let quoted = if key.is_empty() || key.contains(['.', '"', ' ']) {
+pub(super) fn join(at: &str, key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let quoted = if key.is_empty() || !key.chars().all(bare) {
         format!("{key:?}")
     } else {
         key.to_owned()
