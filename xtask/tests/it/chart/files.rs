@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{CHART, Chart};
-use crate::support::{provider, read, run};
+use crate::support::{provider, read, run, tool};
 
 #[test]
 fn the_generated_files_are_those_of_today() {
@@ -108,4 +108,86 @@ fn what_is_packed_is_what_is_installed() {
             "{file}\n{names}"
         );
     }
+}
+
+/// The commands of the first console block after a heading.
+fn console(readme: &str, heading: &str) -> String {
+    let section = readme.split_once(heading).unwrap().1;
+    let block = section.split_once("```sh\n").unwrap().1.split_once("```").unwrap().0;
+    block.replace("\\\n", " ")
+}
+
+#[test]
+fn the_secret_that_the_readme_makes_is_the_one_that_is_read() {
+    let Some(kubectl) = tool("kubectl") else { return };
+    let commands = console(&read(&format!("{CHART}/README.md")), "## Install");
+    let create = commands
+        .lines()
+        .find(|line| line.starts_with("kubectl create secret"))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["id_ed25519", "known_hosts"] {
+        std::fs::write(folder.path().join(file), file).unwrap();
+    }
+    let mut command = Command::new(kubectl);
+    command
+        .args(create.split_whitespace().skip(1))
+        .args(["--dry-run=client", "--output=yaml"]);
+    let secret: Value = serde_saphyr::from_str(&run(command.current_dir(folder.path())).unwrap()).unwrap();
+    let values: Value = serde_saphyr::from_str(&read(&format!("{CHART}/values.yaml"))).unwrap();
+    let ssh = &values["credentials"]["ssh"];
+    for key in ["privateKey", "knownHosts"] {
+        assert!(secret["data"][ssh[key].as_str().unwrap()].is_string(), "{secret}");
+    }
+    assert!(commands.contains(&format!(
+        "existingSecret={}",
+        secret["metadata"]["name"].as_str().unwrap()
+    )));
+}
+
+#[test]
+fn the_install_of_the_readme_renders() {
+    let Some(chart) = Chart::new() else { return };
+    let commands = console(&read(&format!("{CHART}/README.md")), "## Install");
+    let install = commands
+        .lines()
+        .find(|line| line.starts_with("helm install"))
+        .unwrap()
+        .replace('\'', "");
+    let sets = install
+        .split_whitespace()
+        .skip_while(|word| *word != "--set")
+        .collect::<Vec<_>>();
+    assert_eq!(sets.len(), 6, "three values: {sets:?}");
+    let rendering = chart.render(&[], &sets).unwrap_or_else(|said| panic!("{said}"));
+    assert_eq!(rendering.text, chart.example("minimal", &[]).text);
+}
+
+#[test]
+fn the_notes_say_what_one_has_to_know() {
+    let Some(chart) = Chart::new() else { return };
+    let notes = |example: &str| {
+        let mut helm = Command::new(&chart.helm);
+        helm.args(["install", "demo", "--namespace", "bigfleet", "--dry-run=client"]);
+        helm.arg(Chart::folder()).arg("--values").arg(Chart::values(example));
+        let said = run(helm.env("KUBECONFIG", "/dev/null")).unwrap_or_else(|said| panic!("{example}: {said}"));
+        said.split_once("NOTES:\n").unwrap().1.to_owned()
+    };
+    for example in Chart::examples() {
+        let said = notes(&example);
+        assert_eq!(said.contains("DEMONSTRATION"), example == "fake", "{example}\n{said}");
+        assert_eq!(
+            said.contains("hostSocket mounts"),
+            example == "host-socket",
+            "{example}\n{said}"
+        );
+        assert_eq!(
+            said.contains("gRPC is plaintext"),
+            !["tls", "ssh", "everything"].contains(&&*example),
+            "{said}"
+        );
+        assert!(said.contains("helm test demo --namespace bigfleet"), "{said}");
+        assert!(!said.contains("<no value>"), "{said}");
+    }
+    assert!(notes("everything").contains("capacity.bigfleet.svc:9443"));
 }

@@ -258,10 +258,8 @@ fn a_change_of_the_configuration_starts_the_pod_anew() {
     let Some(chart) = Chart::new() else { return };
     let sum = |more: &[&str]| {
         let rendering = chart.example("minimal", more);
-        let (_, meta, _) = rendering.pods().into_iter().next_back().unwrap();
-        let deployment = rendering.one("Deployment");
-        assert!(meta.is_object());
-        deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"].to_string()
+        let template = &rendering.one("Deployment")["spec"]["template"];
+        template["metadata"]["annotations"]["checksum/config"].to_string()
     };
     assert_eq!(sum(&[]), sum(&["--set=pod.labels.a=b"]));
     assert_ne!(sum(&[]), sum(&["--set=config.log.level=debug"]));
