@@ -96,6 +96,24 @@ fn every_file_in_the_configuration_is_mounted() {
 }
 
 #[test]
+fn the_test_calls_the_provider_as_its_tls_demands() {
+    let Some(chart) = Chart::new() else { return };
+    let files = "/etc/libvirt-provider/tls";
+    let arguments = |example: &str| {
+        let rendering = chart.example(example, &[]);
+        let all = list(&rendering.one("Pod")["spec"]["containers"][0]["args"]);
+        let texts = all.iter().map(|argument| argument.as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    let plain = ["probe", "--addr=demo-libvirt-provider.bigfleet.svc:9000"].map(str::to_owned);
+    assert_eq!(arguments("minimal"), plain);
+    let one_way = [&plain[..], &[format!("--tls-ca={files}/ca.crt")]].concat();
+    assert_eq!(arguments("ssh"), one_way);
+    let own = [format!("--tls-cert={files}/tls.crt"), format!("--tls-key={files}/tls.key")];
+    assert_eq!(arguments("tls"), [&one_way[..], &own].concat());
+}
+
+#[test]
 fn a_demonstration_is_simulated_and_anything_else_is_not() {
     let Some(chart) = Chart::new() else { return };
     let fake = chart.example("fake", &[]).config();
