@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Where it is once it is built.
 pub(crate) fn path() -> PathBuf {
-    workspace::target().join("image").join(PROVIDER)
+    workspace::target().join("static").join(PROVIDER)
 }
 
 /// Builds the one that tests run.
@@ -101,7 +101,7 @@ fn install(built: &Path, place: &Path) -> Result<()> {
 fn check(profile: &str) -> Result<()> {
     prepare()?;
     let files = context()?;
-    let work = workspace::target().join("image");
+    let work = workspace::target().join("static");
     let mut hashes = Vec::new();
     // Names of different lengths, so that a path that gets into the binary cannot hide.
     for name in ["one", "another"] {

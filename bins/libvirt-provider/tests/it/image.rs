@@ -21,7 +21,7 @@ const UID: &str = "65532";
 /// The command that starts it, unless it is missing here.
 fn as_in_the_image(test: &str, state: &Path) -> Option<Vec<OsString>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-    let usual = root.join("target/image/libvirt-provider");
+    let usual = root.join("target/static/libvirt-provider");
     let binary = env::var_os(BINARY).map_or(usual, PathBuf::from);
     let missing = if !binary.exists() {
         Some("the static binary is missing (cargo xtask image)")
