@@ -21,7 +21,7 @@ use crate::{
     failure::Failure,
     guest::Stuck,
     heal::Healer,
-    host::{Host, News},
+    host::{Host, Link, News},
     janitor::{self, Leftover},
     limit::within,
     name::DomainName,
@@ -63,6 +63,19 @@ impl Libvirt {
     /// Begins to keep the hosts connected. Must be called within a tokio runtime.
     #[must_use]
     pub fn start(settings: Settings) -> Self {
+        let backend = Self::observe(settings);
+        let inner = &backend.0;
+        for host in &inner.hosts {
+            let healer = Healer::new(Arc::clone(inner), host.clone());
+            inner.tasks.spawn(healer.run(inner.stop.clone()));
+        }
+        backend
+    }
+
+    /// As [`start`](Self::start), but nothing happens on the hosts by itself: no machine is started again, no leftover is
+    /// removed. For a look beside a provider that runs.
+    #[must_use]
+    pub fn observe(settings: Settings) -> Self {
         let news = News::new();
         let mut zones: HashMap<Arc<str>, Vec<Host>> = HashMap::new();
         for (zone, hosts) in &settings.zones {
@@ -93,12 +106,9 @@ impl Libvirt {
             unseen,
             watched: Watched::default(),
             started: Instant::now(),
-            stop: stop.clone(),
-            tasks: tasks.clone(),
+            stop,
+            tasks,
         });
-        for host in &inner.hosts {
-            tasks.spawn(Healer::new(Arc::clone(&inner), host.clone()).run(stop.clone()));
-        }
         Self(inner)
     }
 
@@ -116,6 +126,33 @@ impl Libvirt {
             all.extend(found.into_iter().map(|leftover| (Arc::clone(host.name()), leftover)));
         }
         Ok(all)
+    }
+
+    /// Removes leftovers that [`leftovers`](Self::leftovers) found; says of each whether it was removed. A stray never is.
+    pub async fn remove_leftovers(
+        &self,
+        leftovers: Vec<(Arc<str>, Leftover)>,
+    ) -> Vec<(Arc<str>, Leftover, Result<bool, Error>)> {
+        let mut done = Vec::new();
+        for (name, leftover) in leftovers {
+            let host = self.0.hosts.iter().find(|host| *host.name() == name);
+            let removed = match host {
+                Some(host) => janitor::sweep(&self.0, host, &leftover).await.map_err(Error::from),
+                None => Ok(false),
+            };
+            done.push((name, leftover, removed));
+        }
+        done
+    }
+
+    /// The hosts that cannot be reached now, and why.
+    #[must_use]
+    pub fn unreachable(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let hosts = self.0.hosts.iter().filter_map(|host| match host.link() {
+            Link::Down { reason } => Some((Arc::clone(host.name()), reason)),
+            Link::Up(_) => None,
+        });
+        hosts.collect()
     }
 
     /// Ends all connections and tasks; machines stay as they are.

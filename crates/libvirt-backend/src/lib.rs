@@ -23,6 +23,7 @@ mod configure;
 mod create;
 mod delivery;
 mod describe;
+pub mod doctor;
 mod drain;
 mod failure;
 mod guest;
@@ -36,6 +37,7 @@ pub mod owner;
 mod plan;
 mod pool;
 mod remove;
+mod serial;
 pub mod settings;
 pub mod uri_policy;
 mod watched;
@@ -47,4 +49,6 @@ pub use crate::{
     backend::Libvirt,
     host::{Dial, Endpoint},
     janitor::Leftover,
+    plan::seed,
+    serial::Serial,
 };

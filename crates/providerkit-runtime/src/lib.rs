@@ -31,11 +31,12 @@
 //!
 //! Where to start reading: [`serve`](mod@serve), which is the life of a process; then [`settings`] and [`config`].
 
+pub mod client;
 pub mod config;
 mod provider;
 pub mod serve;
 pub mod settings;
 pub mod telemetry;
-mod tls;
+pub mod tls;
 
 pub use crate::{provider::run, tls::Error as TlsError};

@@ -34,6 +34,10 @@ const CONNECT: Duration = Duration::from_secs(20);
 impl Endpoint {
     pub(crate) async fn connect(&self) -> Result<Connection, libvirt_rpc::Error> {
         let options = Options::default().keepalive(PING, PINGS).connect_timeout(CONNECT);
+        self.connect_with(options).await
+    }
+
+    pub(crate) async fn connect_with(&self, options: Options) -> Result<Connection, libvirt_rpc::Error> {
         match self {
             Self::Uri(uri) => Connection::open_with(uri, options).await,
             Self::Custom(dial) => dial.dial(options).await,
