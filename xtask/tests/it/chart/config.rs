@@ -109,7 +109,10 @@ fn the_test_calls_the_provider_as_its_tls_demands() {
     assert_eq!(arguments("minimal"), plain);
     let one_way = [&plain[..], &[format!("--tls-ca={files}/ca.crt")]].concat();
     assert_eq!(arguments("ssh"), one_way);
-    let own = [format!("--tls-cert={files}/tls.crt"), format!("--tls-key={files}/tls.key")];
+    let own = [
+        format!("--tls-cert={files}/tls.crt"),
+        format!("--tls-key={files}/tls.key"),
+    ];
     assert_eq!(arguments("tls"), [&one_way[..], &own].concat());
 }
 

@@ -100,6 +100,8 @@ fn what_is_packed_is_what_is_installed() {
         ("README.md", true),
         ("templates/tests/probe.yaml", true),
         ("ci/", false),
+        ("files/alerts.yaml", true),
+        ("files/alerts_test.yaml", false),
         ("values.schema.in.json", false),
     ] {
         assert_eq!(
@@ -108,6 +110,23 @@ fn what_is_packed_is_what_is_installed() {
             "{file}\n{names}"
         );
     }
+}
+
+#[test]
+fn alerts_and_dashboard_are_installed_as_they_are_in_the_files() {
+    let Some(chart) = Chart::new() else { return };
+    let rendering = chart.example("everything", &[]);
+    let alerts: Value = serde_saphyr::from_str(&read(&format!("{CHART}/files/alerts.yaml"))).unwrap();
+    assert!(alerts["groups"][0]["rules"][0]["alert"].is_string());
+    assert_eq!(rendering.one("PrometheusRule")["spec"], alerts);
+    let dashboard: Value = serde_json::from_str(&read(&format!("{CHART}/files/dashboard.json"))).unwrap();
+    let maps = rendering.all("ConfigMap");
+    let installed = maps
+        .iter()
+        .find_map(|map| map["data"]["libvirt-provider.json"].as_str())
+        .unwrap();
+    assert_eq!(serde_json::from_str::<Value>(installed).unwrap(), dashboard);
+    assert!(dashboard["panels"].is_array());
 }
 
 /// The commands of the first console block after a heading.

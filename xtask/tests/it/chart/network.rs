@@ -34,6 +34,17 @@ fn what_may_be_reached_follows_from_the_hosts() {
 }
 
 #[test]
+fn the_collector_of_traces_may_be_reached() {
+    let Some(chart) = Chart::new() else { return };
+    for (endpoint, port) in [("http://collector.monitoring:4319", 4319), ("http://collector", 4317)] {
+        let set = format!("--set=config.traces.endpoint={endpoint}");
+        // Whatever the provider of today has of traces.
+        let more = [ALL[0], &set, "--skip-schema-validation"];
+        assert_eq!(ports_out(&chart.example("minimal", &more)), [22, port], "{endpoint}");
+    }
+}
+
+#[test]
 fn hosts_may_be_kept_to_their_networks() {
     let Some(chart) = Chart::new() else { return };
     let rendering = chart.example("tls", &[]);
