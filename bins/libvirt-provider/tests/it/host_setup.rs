@@ -27,6 +27,9 @@ set -eu
 cp /etc/passwd /run/passwd
 echo "bigfleet:x:64123:64123::/nonexistent:/usr/sbin/nologin" >>/run/passwd
 mount --bind /run/passwd /etc/passwd
+cp /etc/group /run/group
+echo "bigfleet:x:64123:" >>/run/group
+mount --bind /run/group /etc/group
 mkdir -p /run/dbus /run/polkit-1
 mount -t tmpfs -o mode=755 tmpfs /etc/polkit-1/rules.d
 cp "$dir/libvirtd.conf" /etc/libvirt/libvirtd.conf
@@ -53,29 +56,18 @@ fn missing() -> Option<String> {
     lacking.map(|(program, package)| format!("{program} is missing (install {package})"))
 }
 
-/// Runs a command in the host, as the provider's user.
-fn enter(host: &Host) -> Vec<String> {
-    let id = UID.to_string();
-    let enter = [
-        "nsenter",
-        "--mount",
-        "--pid",
-        "--target",
-        &host.leader(),
-        "setpriv",
-        "--reuid",
-        &id,
-        "--regid",
-        &id,
-    ];
-    let mut words: Vec<String> = enter.map(str::to_owned).into();
-    words.push("--clear-groups".into());
-    words
+/// The words that run a command in the host, as somebody: polkit looks for callers by the number of their process, so that
+/// all have to count processes alike.
+fn enter(host: &Host, uid: u32) -> Vec<String> {
+    let (leader, id) = (host.leader(), uid.to_string());
+    let nsenter = ["nsenter", "--mount", "--pid", "--target", &leader];
+    let setpriv = ["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups"];
+    nsenter.iter().chain(&setpriv).map(|word| (*word).to_owned()).collect()
 }
 
-/// What virsh says as the provider's user: what it prints, or why not.
-fn virsh(host: &Host, arguments: &[&str]) -> Result<String, String> {
-    let words = enter(host);
+/// What virsh prints, or why it does not.
+fn virsh(host: &Host, uid: u32, arguments: &[&str]) -> Result<String, String> {
+    let words = enter(host, uid);
     let output = Command::new(&words[0])
         .args(&words[1..])
         .args(["virsh", "-q", "-c", "qemu:///system"])
@@ -89,6 +81,17 @@ fn virsh(host: &Host, arguments: &[&str]) -> Result<String, String> {
     } else {
         Err(text(&output.stderr))
     }
+}
+
+/// The first word of each line that root's virsh prints.
+fn names(host: &Host, arguments: &[&str]) -> Vec<String> {
+    let lines = virsh(host, 0, arguments).unwrap();
+    let words = lines.lines().filter_map(|line| line.split_whitespace().next());
+    words.map(str::to_owned).collect()
+}
+
+fn domains(host: &Host) -> Vec<String> {
+    names(host, &["list", "--all", "--name"])
 }
 
 const FOREIGN: &str = "<domain type='qemu'><name>payroll</name><memory unit='MiB'>64</memory>\
@@ -112,19 +115,29 @@ async fn the_polkit_rule_is_enough_for_a_machines_whole_life_and_for_nothing_els
     let Some(host) = Host::start_with(test, prepare).await else {
         return;
     };
-    host.define(FOREIGN);
-    host.virsh(&["vol-create-as", "default", "payroll.img", "1M"]);
-    host.virsh(&["pool-define-as", "vault", "dir", "--target", "/var/lib/libvirt/vault"]);
-    host.virsh(&["pool-build", "vault"]);
-    host.virsh(&["pool-start", "vault"]);
-
-    // The whole life of a machine.
     let directory = TempDir::new().unwrap();
     unix::chown(directory.path(), Some(UID), Some(UID)).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        unix::chown(&path, Some(UID), Some(UID)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    for prepared in [
+        &["define", &file("payroll.xml", FOREIGN)][..],
+        &["vol-create-as", "default", "payroll.img", "1M"],
+        &["pool-define-as", "vault", "dir", "--target", "/var/lib/libvirt/vault"],
+        &["pool-build", "vault"],
+        &["pool-start", "vault"],
+    ] {
+        virsh(&host, 0, prepared).unwrap();
+    }
+
+    // The whole life of a machine.
     // Where that user may read it.
     let binary = directory.path().join("libvirt-provider");
     fs::copy(env!("CARGO_BIN_EXE_libvirt-provider"), &binary).unwrap();
-    let mut words = enter(&host);
+    let mut words = enter(&host, UID);
     words.push(binary.to_str().unwrap().to_owned());
     let provider = Launch::on(directory.path().join("state.db"))
         .program(words.into_iter().map(Into::into))
@@ -154,14 +167,17 @@ async fn the_polkit_rule_is_enough_for_a_machines_whole_life_and_for_nothing_els
         operation(step.call(&provider, &id, &binding, &Token::unfenced()).await);
         provider.reach_within(&id, step.target(), PATIENT).await;
         if step.target() == S::Idle {
-            assert!(host.domains().iter().any(|name| name.starts_with("bf-")));
+            assert!(domains(&host).iter().any(|name| name.starts_with("bf-")));
         }
     }
-    assert_eq!(host.domains(), ["payroll"]);
-    assert_eq!(host.volumes(), ["payroll.img"]);
+    assert_eq!(domains(&host), ["payroll"]);
+    assert_eq!(names(&host, &["vol-list", "default"]), ["payroll.img", "tiny.qcow2"]);
 
     // Nobody else's is touched, and of what is not needed nothing can be done.
-    assert!(virsh(&host, &["domstate", "payroll"]).is_ok(), "others are counted");
+    assert!(
+        virsh(&host, UID, &["domstate", "payroll"]).is_ok(),
+        "others are counted"
+    );
     for refused in [
         &["start", "payroll"][..],
         &["undefine", "payroll"],
@@ -180,20 +196,18 @@ async fn the_polkit_rule_is_enough_for_a_machines_whole_life_and_for_nothing_els
         &["nodedev-list"],
         &["secret-list"],
     ] {
-        let said = virsh(&host, refused);
+        let said = virsh(&host, UID, refused);
         // A list of what may not be searched is an error; what may not be seen does not exist.
         let hidden = said
             .as_ref()
             .is_err_and(|said| said.contains("access denied") || said.contains("not found"));
         assert!(hidden, "{refused:?}: {said:?}");
     }
-    let foreign = directory.path().join("foreign.xml");
-    fs::write(&foreign, FOREIGN.replace("payroll", "intruder")).unwrap();
-    unix::chown(&foreign, Some(UID), Some(UID)).unwrap();
-    let said = virsh(&host, &["define", foreign.to_str().unwrap()]);
+    let intruder = file("intruder.xml", &FOREIGN.replace("payroll", "intruder"));
+    let said = virsh(&host, UID, &["define", &intruder]);
     assert!(
         said.as_ref().is_err_and(|said| said.contains("access denied")),
         "{said:?}"
     );
-    assert_eq!(host.domains(), ["payroll"]);
+    assert_eq!(domains(&host), ["payroll"]);
 }
