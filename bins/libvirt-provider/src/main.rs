@@ -7,6 +7,7 @@ mod command;
 mod config;
 mod simulated;
 mod substrate;
+mod table;
 
 use std::process::exit;
 

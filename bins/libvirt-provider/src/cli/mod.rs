@@ -2,14 +2,16 @@
 
 mod commands;
 mod flags;
+mod shared;
 
 use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 pub(crate) use self::{
-    commands::{Command, ConfigCommand},
+    commands::{Command, ConfigCommand, Doctor, Inspect},
     flags::{ENVIRONMENT_PREFIX, FLAGS, Flags},
+    shared::{Look, Output, Report, Source, StateArguments, TargetArguments},
 };
 
 /// BigFleet capacity provider for libvirt/QEMU/KVM hosts.

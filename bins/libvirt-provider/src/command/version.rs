@@ -26,7 +26,7 @@ pub(super) fn run(json: bool) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "libvirt-provider {}", BUILD.version)?;
     writeln!(out, "revision  {}", BUILD.revision)?;
-    writeln!(out, "date      {}", DATE)?;
+    writeln!(out, "date      {DATE}")?;
     writeln!(out, "target    {TARGET} ({PROFILE})")?;
     writeln!(out, "rustc     {}", BUILD.rustc)?;
     Ok(Exit::Success)

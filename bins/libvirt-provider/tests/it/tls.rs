@@ -20,20 +20,20 @@ use tower::service_fn;
 use crate::harness::{Client, Launch, Provider, Shard, Token, expect_ok, expect_status, operation};
 
 /// A certificate and its key.
-struct Leaf {
-    certificate: rcgen::Certificate,
-    key: KeyPair,
+pub(crate) struct Leaf {
+    pub(crate) certificate: rcgen::Certificate,
+    pub(crate) key: KeyPair,
 }
 
 /// A CA, and the files a provider is given.
-struct Authority {
+pub(crate) struct Authority {
     directory: TempDir,
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -53,8 +53,18 @@ impl Authority {
         Leaf { certificate, key }
     }
 
+    /// A certificate for these names and addresses, from one year to another.
+    pub(crate) fn server(&self, names: &[&str], years: std::ops::Range<i32>) -> Leaf {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
+        params.not_before = rcgen::date_time_ymd(years.start, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.end, 1, 1);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Leaf { certificate, key }
+    }
+
     /// A client certificate with these URIs.
-    fn client(&self, uris: &[&str]) -> Leaf {
+    pub(crate) fn client(&self, uris: &[&str]) -> Leaf {
         self.sign(
             uris.iter()
                 .map(|uri| SanType::URI((*uri).try_into().unwrap()))
@@ -62,14 +72,14 @@ impl Authority {
         )
     }
 
-    fn write(&self, name: &str, pem: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, pem: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         fs::write(&path, pem).unwrap();
         path
     }
 
     /// A launch with a server certificate for `localhost`.
-    fn launch(&self) -> Launch {
+    pub(crate) fn launch(&self) -> Launch {
         let leaf = self.sign(vec![SanType::DnsName("localhost".try_into().unwrap())]);
         let certificate = self.write("tls.crt", &leaf.certificate.pem());
         let key = self.write("tls.key", &leaf.key.serialize_pem());
@@ -79,9 +89,14 @@ impl Authority {
     }
 
     /// The same, and clients must have a certificate of this CA.
-    fn mutual(&self) -> Launch {
+    pub(crate) fn mutual(&self) -> Launch {
         let ca = self.write("ca.crt", &self.certificate.pem());
         self.launch().flag(format!("--tls-ca={}", ca.display()))
+    }
+
+    /// Its own certificate, in a file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.write("ca.crt", &self.certificate.pem())
     }
 
     fn roots(&self) -> RootCertStore {

@@ -51,8 +51,8 @@ pub(super) async fn reach(
             tell(Check::ok("connection", "libvirtd lets us in"));
             return Some(connection);
         }
-        Ok(Err(error)) => error,
-        Err(_elapsed) => {
+        Ok(Err(error)) if error.kind() != Kind::Deadline => error,
+        _ => {
             let detail = format!("libvirtd does not answer within {patience:?}, although something listens");
             tell(Check::fail("connection", detail).remedy("restart libvirtd on that host; its machines go on running"));
             return None;

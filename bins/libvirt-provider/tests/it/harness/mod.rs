@@ -18,7 +18,7 @@ pub(crate) use self::{
     launch::{Exit, Launch, Provider},
     port::fresh_port,
     random::Random,
-    run::Run,
+    run::{End, Run},
     step::Step,
     token::{Shard, Token},
     walk::{AWAIT, HOLD, by_id, eventually, host_of},

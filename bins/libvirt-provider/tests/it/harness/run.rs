@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
 /// A command line, with nothing of this process's own configuration.
@@ -40,6 +40,11 @@ impl Run {
 
     pub(crate) fn end(mut self) -> End {
         self.0.output().unwrap().into()
+    }
+
+    /// Starts it, with an output to read.
+    pub(crate) fn spawn(mut self) -> Child {
+        self.0.stdout(Stdio::piped()).spawn().unwrap()
     }
 
     /// Its output; it must succeed.
