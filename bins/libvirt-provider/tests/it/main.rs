@@ -32,6 +32,8 @@ mod durability;
 mod failure;
 mod fencing;
 mod fields;
+mod host_setup;
+mod image;
 mod lifecycle;
 mod lists;
 mod live;
