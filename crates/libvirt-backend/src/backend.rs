@@ -1,6 +1,14 @@
 //! The [`Backend`] itself: which host, then the step, within the operation's time.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use providerkit_backend::{
     Backend, Capabilities, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
@@ -46,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) news: News,
     /// What a look at the substrate has not seen yet.
     unseen: Mutex<watch::Receiver<u64>>,
+    /// What the last look cost, in microseconds.
+    cost: AtomicU64,
     pub(crate) watched: Watched,
     started: Instant,
     stop: CancellationToken,
@@ -58,6 +68,8 @@ const SETTLED: Duration = Duration::from_secs(120);
 const FIRST_TRY: Duration = Duration::from_secs(5);
 /// Looks follow each other no faster, whatever happens on the hosts.
 const BREATH: Duration = Duration::from_millis(500);
+/// And no faster than so many times what one costs, which grows with the fleet.
+const SHARE: u32 = 20;
 
 impl Libvirt {
     /// Begins to keep the hosts connected. Must be called within a tokio runtime.
@@ -91,6 +103,7 @@ impl Libvirt {
             ledger: Ledger::default(),
             news,
             unseen,
+            cost: AtomicU64::new(0),
             watched: Watched::default(),
             started: Instant::now(),
             stop: stop.clone(),
@@ -379,12 +392,17 @@ impl Backend for Libvirt {
         self.0.unseen.lock().await.borrow_and_update();
         // All at once: hosts that are down together cost no more than one.
         futures_util::future::join_all(self.0.hosts.iter().map(|host| host.tried(FIRST_TRY))).await;
+        let begun = Instant::now();
         self.0.watched.look(known);
-        Ok(describe::slots(&self.0, known))
+        let slots = describe::slots(&self.0, known);
+        let cost = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.0.cost.store(cost, Ordering::Relaxed);
+        Ok(slots)
     }
 
     async fn changed(&self) {
-        tokio::time::sleep(BREATH).await;
+        let cost = Duration::from_micros(self.0.cost.load(Ordering::Relaxed));
+        tokio::time::sleep(BREATH.max(cost * SHARE)).await;
         // invariant: the sender is ours.
         drop(self.0.unseen.lock().await.changed().await);
     }

@@ -26,6 +26,7 @@ mod crash;
 mod disk_full;
 mod durability;
 mod failure;
+mod fake_hosts;
 mod fencing;
 mod fields;
 mod lifecycle;
