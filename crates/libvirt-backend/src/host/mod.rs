@@ -396,3 +396,50 @@ impl fmt::Debug for Host {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use libvirt_rpc::wire::{constant::domain::DomainState, remote::record::DomainRef};
+
+    use super::*;
+
+    fn seen(number: u8) -> Seen {
+        Seen {
+            domain: DomainRef {
+                uuid: Uuid([number; 16]),
+                ..DomainRef::default()
+            },
+            status: Status {
+                state: DomainState::RUNNING,
+                reason: 0,
+            },
+            owner: None,
+            memory_mib: 1,
+            vcpus: 1,
+            files: Vec::new(),
+        }
+    }
+
+    /// A machine that was made while the host was listed would be taken for lost.
+    #[test]
+    fn a_list_does_not_forget_what_came_while_it_was_made() {
+        let host = Host::new("z".into(), "h".into(), Endpoint::Uri(String::new()), News::new());
+        assert!(host.is_untried());
+        let (gone, kept, new) = (seen(1), seen(2), seen(3));
+        for known in [&gone, &kept] {
+            host.learn(known.domain.uuid, Some(known.clone()));
+        }
+        let before = host.with_inventory(|inventory| inventory.uuids().collect());
+        host.learn(new.domain.uuid, Some(new.clone()));
+        let mut listed = Inventory::default();
+        listed.insert(kept);
+        host.replace(listed, &before);
+        let numbers = host.with_inventory(|inventory| {
+            let mut numbers: Vec<_> = inventory.uuids().map(|uuid| uuid.0[0]).collect();
+            numbers.sort_unstable();
+            numbers
+        });
+        assert_eq!(numbers, [2, 3]);
+        assert_eq!(host.with_inventory(|inventory| inventory.taken("p").memory_mib), 2);
+    }
+}
