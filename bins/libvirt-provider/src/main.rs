@@ -5,7 +5,8 @@
 mod cli;
 mod command;
 mod config;
-mod simulated;
+mod fake;
+mod operate;
 mod substrate;
 mod table;
 

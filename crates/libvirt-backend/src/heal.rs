@@ -9,7 +9,6 @@ use std::{
 use libvirt_rpc::wire::constant::domain::{DomainCreateFlags, DomainState};
 use providerkit_backend::{MachineId, State};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Inner,
@@ -17,7 +16,7 @@ use crate::{
     failure::{Doing as _, Failure},
     host::{Host, Seen},
     janitor::Janitor,
-    metric,
+    metric::{self, Op},
 };
 
 /// Without news, look anyway: what did not work may work now.
@@ -76,7 +75,9 @@ impl Healer {
         }
     }
 
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    /// Until the host is stopped.
+    pub(crate) async fn run(mut self) {
+        let stop = self.host.stopped().clone();
         let mut news = self.inner.news.listen();
         while !stop.is_cancelled() {
             tokio::select! {
@@ -87,6 +88,9 @@ impl Healer {
             }
             news.borrow_and_update();
             stop.run_until_cancelled(self.look()).await;
+            if self.inner.let_go(&self.host) {
+                return;
+            }
         }
     }
 
@@ -142,7 +146,11 @@ impl Healer {
             stopped.entry(reason).or_default();
         }
         for (reason, count) in stopped {
-            let labels = [("host", host.name().to_string()), ("reason", reason.clone())];
+            let labels = [
+                ("zone", host.zone().to_string()),
+                ("host", host.name().to_string()),
+                ("reason", reason.clone()),
+            ];
             metrics::gauge!(metric::STOPPED, &labels).set(count);
             if count > 0 {
                 self.reasons.insert(reason);
@@ -172,6 +180,7 @@ async fn heal(inner: &Inner, host: &Host, machine: &MachineId, seen: &Seen, cure
     let Some(lanes) = host.lanes() else { return };
     let domain = &seen.domain;
     let was = seen.status.describe();
+    let begun = Instant::now();
     let done = match cure {
         Cure::Start => create::start(&lanes, domain, DomainCreateFlags::empty()).await,
         Cure::StartAnew => create::start(&lanes, domain, DomainCreateFlags::START_FORCE_BOOT).await,
@@ -180,6 +189,7 @@ async fn heal(inner: &Inner, host: &Host, machine: &MachineId, seen: &Seen, cure
             resumed.doing(|| format!("resume domain `{}`", domain.name.to_string_lossy()))
         }
     };
+    Op::Heal.ended(begun.elapsed(), done.is_ok());
     let outcome = match &done {
         Ok(()) => "ok",
         Err(_) => "error",

@@ -26,6 +26,7 @@ mod describe;
 pub mod doctor;
 mod drain;
 mod failure;
+mod fleet;
 mod guest;
 mod heal;
 mod host;
@@ -47,6 +48,7 @@ pub use cloud_init::UserData;
 
 pub use crate::{
     backend::Libvirt,
+    fleet::{HostState, UpdateError},
     host::{Dial, Endpoint},
     janitor::Leftover,
     plan::seed,

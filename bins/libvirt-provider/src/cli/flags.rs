@@ -39,7 +39,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag::new("addr", "HOST:PORT", &["listen.addr"], "Where to serve gRPC [default: :9000]"),
     Flag::new("provider", "NAME", &["provider"], "Name of this provider [default: libvirt]"),
     Flag::new("state", "FILE", &["state"], "File of the durable state; without it everything is forgotten at the end"),
-    Flag::switch("use-fake-backend", &["fake.enabled"], "Serve machines that are only simulated"),
+    Flag::switch("use-fake-backend", &["fake.enabled"], "Serve machines of fake hosts"),
     Flag::new("seed-count", "COUNT", &["capacity.seed_count"], "How many slots there are where nothing else says so [default: 32]"),
     Flag::new("libvirt-backend", "WHAT", &["backend"], "What machines are made on: libvirt, fake or auto [default: auto]"),
     Flag::new("connect", "URI", &["connect"], "A libvirt URI for the default zone, or zone=uri,…"),

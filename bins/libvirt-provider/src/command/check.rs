@@ -44,7 +44,7 @@ fn summary(settings: &Settings) -> Vec<(&'static str, String)> {
         ),
     });
     match &settings.substrate {
-        Substrate::Fake(fake) => lines.push(("machines", format!("{} slots, only simulated", fake.seed_count))),
+        Substrate::Fake(fake) => lines.push(("machines", format!("{} slots on fake hosts", fake.fake.seed_count))),
         Substrate::Libvirt(libvirt) => {
             for (zone, hosts) in &libvirt.zones {
                 let names: Vec<_> = hosts.iter().map(|host| host.name.to_string()).collect();

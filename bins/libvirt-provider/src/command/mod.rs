@@ -96,7 +96,7 @@ impl From<client::Error> for Failure {
 /// Does what the command line says.
 pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Serve { flags } => serve::run(&flags),
+        Command::Serve { flags } => serve::run(flags),
         Command::Config { what } => config::run(what),
         Command::Check { flags } => check::run(&flags),
         Command::Doctor(doctor) => doctor::run(&doctor),
@@ -129,7 +129,7 @@ fn libvirt(settings: Settings) -> Result<Libvirt, Failure> {
     match settings.substrate {
         Substrate::Libvirt(libvirt) => Ok(*libvirt),
         Substrate::Fake(_) => Err(Failure::usage(anyhow!(
-            "machines are only simulated, so there is no host to ask; name hosts with --connect or `hosts`"
+            "the hosts are fake and within the provider, so there is none to ask; name hosts with --connect or `hosts`"
         ))),
     }
 }

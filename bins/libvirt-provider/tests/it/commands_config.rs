@@ -140,7 +140,7 @@ fn a_check_says_what_would_be_served() {
         assert!(text.contains(line), "{line}: {text}");
     }
     let fake = Run::of(&["--check-config", "--use-fake-backend", "--seed-count=7"]).ok();
-    assert!(fake.contains("7 slots, only simulated"), "{fake}");
+    assert!(fake.contains("7 slots on fake hosts"), "{fake}");
 }
 
 #[test]

@@ -351,7 +351,7 @@ async fn hosts_are_listed_with_what_they_have_and_those_that_are_down_with_why()
     assert_eq!((&json[0]["other_domains"], &json[0]["cpus"]), (&1.into(), &64.into()));
     assert!(json[1]["error"].as_str().unwrap().contains("nowhere"), "{json}");
     let fake = Run::of(&["inspect", "hosts", "--use-fake-backend"]).end();
-    assert!(fake.code == 64 && fake.err.contains("only simulated"), "{}", fake.err);
+    assert!(fake.code == 64 && fake.err.contains("hosts are fake"), "{}", fake.err);
 }
 
 #[test]

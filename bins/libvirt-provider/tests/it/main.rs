@@ -36,6 +36,7 @@ mod lifecycle;
 mod lists;
 mod live;
 mod metadata;
+mod observe;
 mod paging;
 mod process;
 mod property;

@@ -78,6 +78,19 @@ impl Authority {
         path
     }
 
+    /// Puts a new certificate that expires in that year in the place of the one that [`launch`](Self::launch) gave;
+    /// says when that is, in seconds since 1970.
+    pub(crate) fn renew(&self, year: i32) -> f64 {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let expires = params.not_after.unix_timestamp();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        self.write("tls.crt", &certificate.pem());
+        self.write("tls.key", &key.serialize_pem());
+        expires as f64
+    }
+
     /// A launch with a server certificate for `localhost`.
     pub(crate) fn launch(&self) -> Launch {
         let leaf = self.sign(vec![SanType::DnsName("localhost".try_into().unwrap())]);
@@ -124,7 +137,7 @@ impl Authority {
         config
     }
 
-    async fn connect(&self, provider: &Provider, leaf: Option<&Leaf>) -> Client {
+    pub(crate) async fn connect(&self, provider: &Provider, leaf: Option<&Leaf>) -> Client {
         let client = try_connect(provider, self.config(leaf, &TLS13)).await;
         Client::over(client.unwrap())
     }
