@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod certify;
 mod codegen;
 mod crash;
 mod demo;
@@ -45,6 +46,8 @@ enum Command {
         /// Which one
         binary: tools::Binary,
     },
+    /// Certify the provider with the conformance harness: on fake hosts, or on guests that boot
+    Certify(certify::Arguments),
     /// Pass every check there is: format, tests, doc tests, lints
     Test,
     /// Check layers, file sizes, manifests, words and generated code
@@ -84,6 +87,7 @@ fn run(command: Command) -> Result<()> {
             println!("{}", binary.ensure()?.display());
             Ok(())
         }
+        Command::Certify(arguments) => certify::run(&arguments),
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),

@@ -33,6 +33,10 @@ const PACKAGES: &[Package] = &[
     ("isoinfo", "genisoimage"),
     ("xorriso", "xorriso"),
     ("python3", "python3"),
+    // For the status page.
+    ("chromium", "chromium"),
+    // For promtool; its service is not started.
+    ("promtool", "prometheus"),
     ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
 ];
 

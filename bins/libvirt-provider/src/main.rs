@@ -4,7 +4,8 @@
 
 mod cli;
 mod config;
-mod simulated;
+mod fake;
+mod operate;
 mod substrate;
 
 use std::process::exit;
@@ -19,10 +20,13 @@ use providerkit_runtime::{
 use crate::{
     cli::Invocation,
     config::{Config, Settings},
+    operate::Operation,
 };
 
 /// Before every metric's name, as the reference has it.
 const METRICS_PREFIX: &str = "bigfleet_libvirt_";
+/// What traces call this program.
+const SERVICE: &str = "libvirt-provider";
 const ENVIRONMENT_PREFIX: &str = "LIBVIRT_PROVIDER";
 
 const BUILD: BuildInfo = BuildInfo::new(
@@ -73,20 +77,22 @@ fn run(invocation: Invocation) -> Result<Ended, (Failure, anyhow::Error)> {
     let usage = |error| (Failure::Usage, error);
     let internal = |error| (Failure::Internal, error);
     let loaded: Loaded<Config> = invocation.load(ENVIRONMENT_PREFIX, std::env::vars_os());
+    let operation = Operation::new(invocation, loaded.config().clone());
     let settings = loaded.finish(Settings::parse).map_err(|error| usage(error.into()))?;
-    telemetry::init_log(&settings.runtime.log).map_err(|error| internal(error.into()))?;
-    telemetry::report_panics();
-    let metrics = Metrics::install(METRICS_PREFIX, BUILD).map_err(|error| internal(error.into()))?;
     let threads = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("the asynchronous runtime cannot be started")
         .map_err(internal)?;
     let ended = threads.block_on(async {
+        let tracing = telemetry::init(&settings.runtime, SERVICE, BUILD).map_err(|error| internal(error.into()))?;
+        telemetry::report_panics();
+        let metrics = Metrics::install(METRICS_PREFIX, BUILD).map_err(|error| internal(error.into()))?;
         let signals = Signals::of_process()
             .context("signals cannot be received")
             .map_err(internal)?;
-        let ended = substrate::serve(settings, metrics, signals).await;
+        let ended = Box::pin(substrate::serve(settings, metrics, signals, operation)).await;
+        tracing.flush().await;
         ended.map_err(|error| match error.is_configuration() {
             true => usage(error.into()),
             false => internal(error.into()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use libvirt_backend::Libvirt;
+use providerkit::Backend;
 use providerkit_runtime::{
     serve::{self, Ended, Signals},
     telemetry::Metrics,
@@ -10,26 +11,45 @@ use providerkit_runtime::{
 
 use crate::{
     config::{Settings, Substrate},
-    simulated::Simulated,
+    operate::Operation,
 };
 
 /// Serves until a signal, and lets go of the hosts. Their machines stay as they are.
-pub(crate) async fn serve(settings: Settings, metrics: Metrics, signals: Signals) -> Result<Ended, serve::Error> {
+pub(crate) async fn serve(
+    settings: Settings,
+    metrics: Metrics,
+    signals: Signals,
+    operation: Operation,
+) -> Result<Ended, serve::Error> {
     let (runtime, metrics) = (&settings.runtime, Some(metrics));
     match settings.substrate {
         Substrate::Libvirt(hosts) => {
             let backend = Libvirt::start(*hosts);
-            let ended = providerkit_runtime::run(runtime, metrics, signals, Arc::new(backend.clone())).await;
+            // invariant: nobody else sets it.
+            drop(operation.backend().set(backend.clone()));
+            let (made, operation) = (Arc::new(backend.clone()), Arc::new(operation));
+            let ended = providerkit_runtime::run(runtime, metrics, signals, made, operation).await;
             backend.stop().await;
             ended
         }
         Substrate::Fake(fake) => {
             tracing::warn!(
-                slots = fake.seed_count,
-                "the backend is simulated: its machines are not real"
+                slots = fake.fake.seed_count,
+                "the hosts are fake: their machines are not real"
             );
-            let backend = Arc::new(Simulated::new(&runtime.provider, &fake));
-            providerkit_runtime::run(runtime, metrics, signals, backend).await
+            let slot = operation.backend();
+            // What the hosts remember belongs to whoever has the state.
+            let backend = async {
+                let backend = fake.start().await?;
+                // invariant: nobody else sets it.
+                drop(slot.set(backend.clone()));
+                Ok::<Arc<dyn Backend>, anyhow::Error>(Arc::new(backend))
+            };
+            let ended = providerkit_runtime::run_with(runtime, metrics, signals, backend, Arc::new(operation)).await;
+            if let Some(backend) = slot.get() {
+                backend.stop().await;
+            }
+            ended
         }
     }
 }

@@ -1,6 +1,11 @@
 //! The [`Backend`] itself: which host, then the step, within the operation's time.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
+};
 
 use providerkit_backend::{
     Backend, Capabilities, CleanupRequest, ConfigureRequest, CreateRequest, Created, DeleteRequest, DeleteSupport,
@@ -19,11 +24,12 @@ use crate::{
     delivery::Parcel,
     describe, drain,
     failure::Failure,
+    fleet::Fleet,
     guest::Stuck,
-    heal::Healer,
     host::{Host, News},
     janitor::{self, Leftover},
     limit::within,
+    metric::{self, Op},
     name::DomainName,
     plan::Plan,
     remove::Removal,
@@ -35,21 +41,22 @@ use crate::{
 ///
 /// Dropping it leaves the tasks that keep the hosts connected; [`stop`](Self::stop) ends them.
 #[derive(Clone)]
-pub struct Libvirt(Arc<Inner>);
+pub struct Libvirt(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
+    /// As it was started with; hosts and offerings are those of the fleet.
     pub(crate) settings: Arc<Settings>,
-    pub(crate) catalogue: Catalogue,
-    pub(crate) hosts: Vec<Host>,
-    zones: HashMap<Arc<str>, Vec<Host>>,
+    fleet: RwLock<Arc<Fleet>>,
+    /// Held while the fleet is changed.
+    changing: StdMutex<()>,
     pub(crate) ledger: Ledger,
     pub(crate) news: News,
     /// What a look at the substrate has not seen yet.
     unseen: Mutex<watch::Receiver<u64>>,
     pub(crate) watched: Watched,
     started: Instant,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
 }
 
 /// How long a host may take to answer for the first time.
@@ -63,41 +70,31 @@ impl Libvirt {
     /// Begins to keep the hosts connected. Must be called within a tokio runtime.
     #[must_use]
     pub fn start(settings: Settings) -> Self {
+        metric::describe();
         let news = News::new();
-        let mut zones: HashMap<Arc<str>, Vec<Host>> = HashMap::new();
-        for (zone, hosts) in &settings.zones {
-            let hosts = hosts.iter().map(|host| {
-                Host::new(
-                    Arc::clone(zone),
-                    Arc::clone(&host.name),
-                    host.endpoint.clone(),
-                    news.clone(),
-                )
-            });
-            zones.insert(Arc::clone(zone), hosts.collect());
-        }
-        let hosts: Vec<Host> = zones.values().flatten().cloned().collect();
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let machine = Arc::new(settings.machine.clone());
-        for host in &hosts {
-            tasks.spawn(host.clone().supervise(Arc::clone(&machine), stop.clone()));
-        }
         let unseen = Mutex::new(news.listen());
         let inner = Arc::new(Inner {
-            catalogue: Catalogue::new(&settings.provider, &settings.offerings),
+            fleet: RwLock::new(Arc::new(Fleet::new(
+                Catalogue::new(&settings.provider, &settings.offerings),
+                BTreeMap::new(),
+            ))),
+            changing: StdMutex::default(),
             settings: Arc::new(settings),
-            hosts,
-            zones,
             ledger: Ledger::default(),
             news,
             unseen,
             watched: Watched::default(),
             started: Instant::now(),
-            stop: stop.clone(),
-            tasks: tasks.clone(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
         });
-        for host in &inner.hosts {
-            tasks.spawn(Healer::new(Arc::clone(&inner), host.clone()).run(stop.clone()));
+        let zones = inner.settings.zones.iter().map(|(zone, hosts)| {
+            let hosts = hosts.iter().map(|host| inner.host(zone, host));
+            (Arc::clone(zone), hosts.collect())
+        });
+        inner.replace_fleet(Fleet::new(inner.fleet().catalogue.clone(), zones.collect()));
+        for host in &inner.fleet().hosts {
+            inner.look_after(host.clone());
         }
         Self(inner)
     }
@@ -110,12 +107,26 @@ impl Libvirt {
     /// When a host cannot be asked.
     pub async fn leftovers(&self) -> Result<Vec<(Arc<str>, Leftover)>, Error> {
         let mut all = Vec::new();
-        for host in self.0.hosts.iter().filter(|host| host.is_known()) {
+        for host in self.0.fleet().hosts.iter().filter(|host| host.is_known()) {
             let mut found: Vec<_> = janitor::leftovers(&self.0, host).await?.into_iter().collect();
             found.sort();
             all.extend(found.into_iter().map(|leftover| (Arc::clone(host.name()), leftover)));
         }
         Ok(all)
+    }
+
+    /// Sets the gauges of the hosts from what is known of them; call it before they are read. No host is asked.
+    pub fn record_gauges(&self) {
+        let inner = &self.0;
+        let fleet = inner.fleet();
+        let uses = inner
+            .ledger
+            .uses(&fleet.hosts, &inner.settings.budget, inner.provider());
+        for (host, uses) in fleet.hosts.iter().zip(uses) {
+            if let Some(uses) = uses {
+                metric::record_use(host.zone(), host.name(), &uses);
+            }
+        }
     }
 
     /// Ends all connections and tasks; machines stay as they are.
@@ -131,14 +142,24 @@ impl Inner {
         &self.settings.provider
     }
 
-    pub(crate) fn hosts_of(&self, zone: &str) -> &[Host] {
-        self.zones.get(zone).map(Vec::as_slice).unwrap_or_default()
+    /// The hosts and what is for sale now.
+    pub(crate) fn fleet(&self) -> Arc<Fleet> {
+        Arc::clone(&self.fleet.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn replace_fleet(&self, fleet: Fleet) {
+        *self.fleet.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fleet);
+    }
+
+    /// One change of the fleet at a time.
+    pub(crate) fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it is known what is on the hosts of a zone, or one of them stays away for so long that the others are
     /// used without it.
     pub(crate) fn is_settled(&self, zone: &str) -> bool {
-        self.started.elapsed() > SETTLED || self.hosts_of(zone).iter().all(Host::is_known)
+        self.started.elapsed() > SETTLED || self.fleet().hosts_of(zone).iter().all(Host::is_known)
     }
 
     fn name(&self, machine: &MachineId) -> DomainName {
@@ -146,20 +167,22 @@ impl Inner {
     }
 
     fn plan(&self, machine: &Machine, operation: &Operation) -> Result<Plan, Error> {
-        let kind = self.catalogue.instance_type(&machine.profile).ok_or_else(|| {
+        let fleet = self.fleet();
+        let kind = fleet.catalogue.instance_type(&machine.profile).ok_or_else(|| {
             Error::new(format!(
                 "instance type `{}` of machine `{}` is not in the catalogue any more; add it again",
                 machine.profile.instance_type, machine.id
             ))
         })?;
-        let slot = self.catalogue.slot_of(&machine.id);
+        let slot = fleet.catalogue.slot_of(&machine.id);
         Ok(Plan::new(&self.settings, machine, slot, operation.id, kind.clone()))
     }
 
     /// The host that a machine's domain was last seen on.
     fn seen_on(&self, machine: &Machine) -> Option<Host> {
         let name = self.name(&machine.id);
-        let hosts = self.hosts_of(&machine.profile.zone);
+        let fleet = self.fleet();
+        let hosts = fleet.hosts_of(&machine.profile.zone);
         let has = |host: &&Host| host.with_inventory(|inventory| inventory.named(name.as_str()).is_some());
         hosts.iter().find(has).cloned()
     }
@@ -167,12 +190,13 @@ impl Inner {
     /// The host of a machine that has one. While some host of the zone cannot be reached the machine may be there, so
     /// it is waited for; the caller's deadline bounds it.
     async fn locate(&self, machine: &Machine, stuck: &Stuck) -> Result<Host, Failure> {
-        let hosts = self.hosts_of(&machine.profile.zone);
-        if let [only] = hosts {
-            return Ok(only.clone());
-        }
         let mut news = self.news.listen();
         loop {
+            let fleet = self.fleet();
+            let hosts = fleet.hosts_of(&machine.profile.zone);
+            if let [only] = hosts {
+                return Ok(only.clone());
+            }
             if let Some(host) = self.seen_on(machine) {
                 return Ok(host);
             }
@@ -197,9 +221,10 @@ impl Inner {
         need: Need,
         stuck: &Stuck,
     ) -> Result<Host, Failure> {
-        let hosts = self.hosts_of(&machine.profile.zone);
         let mut news = self.news.listen();
         loop {
+            let fleet = self.fleet();
+            let hosts = fleet.hosts_of(&machine.profile.zone);
             // An earlier attempt may be on a host that does not answer yet.
             let all_known = hosts.iter().all(Host::is_known);
             if let Some(host) = self.seen_on(machine) {
@@ -241,7 +266,7 @@ impl Inner {
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
                 .await
         };
-        within(operation, stuck, work).await?;
+        within((Transition::Create, operation), stuck, work).await?;
         Ok(Created::new(create::host_ref(
             self.provider(),
             &machine.profile.zone,
@@ -258,10 +283,10 @@ impl Inner {
         else {
             return Ok(());
         };
-        let other = self.hosts.iter().find_map(|host| {
+        let other = self.fleet().hosts.iter().find_map(|host| {
             host.with_inventory(|inventory| {
-                let mut owned = inventory.owned(self.provider());
-                let twin = owned.find(|(_, owner)| owner.guest_id.as_ref() == Some(id) && owner.machine != *machine);
+                let mut alike = inventory.of_guest_id(self.provider(), id);
+                let twin = alike.find(|(_, owner)| owner.machine != *machine);
                 twin.map(|(_, owner)| owner.machine.clone())
             })
         });
@@ -301,7 +326,7 @@ impl Inner {
             };
             if let Err(failure) = &left {
                 tracing::warn!(machine_id = %machine.id, %failure, "the machine did not leave its cluster by itself and is made anew");
-                metrics::counter!(crate::metric::FORCED_DRAINS, "zone" => machine.profile.zone.clone()).increment(1);
+                metrics::counter!(metric::FORCED_DRAINS, "zone" => machine.profile.zone.clone()).increment(1);
             }
             let guest = if left.is_ok() && settings.drain_reset == DrainReset::Unjoin {
                 crate::guest::Guest::default()
@@ -312,7 +337,7 @@ impl Inner {
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
                 .await
         };
-        within(operation, stuck, work).await
+        within((Transition::Drain, operation), stuck, work).await
     }
 
     /// Removes a machine from every host it may be on.
@@ -334,7 +359,7 @@ impl Inner {
         };
         let hosts = match self.seen_on(machine) {
             Some(host) => vec![host],
-            None => self.hosts_of(&machine.profile.zone).to_vec(),
+            None => self.fleet().hosts_of(&machine.profile.zone).to_vec(),
         };
         let work = async {
             for host in &hosts {
@@ -344,7 +369,7 @@ impl Inner {
             }
             Ok(())
         };
-        let removed = within(operation, &stuck, work).await;
+        let removed = within((Transition::Delete, operation), &stuck, work).await;
         if removed.is_ok() {
             self.ledger.release(&machine.id);
         }
@@ -373,11 +398,15 @@ impl Backend for Libvirt {
     }
 
     async fn describe(&self, known: &[Known]) -> Result<Vec<Slot>, Error> {
+        let begun = Instant::now();
         self.0.unseen.lock().await.borrow_and_update();
         // All at once: hosts that are down together cost no more than one.
-        futures_util::future::join_all(self.0.hosts.iter().map(|host| host.tried(FIRST_TRY))).await;
+        let fleet = self.0.fleet();
+        futures_util::future::join_all(fleet.hosts.iter().map(|host| host.tried(FIRST_TRY))).await;
         self.0.watched.look(known);
-        Ok(describe::slots(&self.0, known))
+        let slots = describe::slots(&self.0, known);
+        Op::Describe.ended(begun.elapsed(), true);
+        Ok(slots)
     }
 
     async fn changed(&self) {
@@ -391,13 +420,14 @@ impl Backend for Libvirt {
             return Ok(());
         }
         let inner = &self.0;
-        let Some(kind) = inner.catalogue.instance_type(&machine.profile) else {
+        let fleet = inner.fleet();
+        let Some(kind) = fleet.catalogue.offered(&machine.profile) else {
             return Err(Error::exhausted(format!(
                 "instance type `{}` is not offered any more",
                 machine.profile.instance_type
             )));
         };
-        let hosts = inner.hosts_of(&machine.profile.zone);
+        let hosts = fleet.hosts_of(&machine.profile.zone);
         let admitted = inner.ledger.admit(
             hosts,
             &machine.id,
@@ -406,13 +436,19 @@ impl Backend for Libvirt {
             inner.provider(),
         );
         inner.news.tell();
+        // A provider that was restarted must refuse nothing for that: the Create waits for its host.
+        if admitted.is_err() && hosts.iter().any(Host::is_untried) {
+            return Ok(());
+        }
         admitted
             .map(drop)
             .map_err(|reason| Error::exhausted(format!("zone `{}` has no room: {reason}", machine.profile.zone)))
     }
 
     async fn create(&self, request: CreateRequest) -> Result<Created, Error> {
-        self.0.create(&request, &Stuck::default()).await
+        Op::Create
+            .timed(Box::pin(self.0.create(&request, &Stuck::default())))
+            .await
     }
 
     async fn configure(&self, request: ConfigureRequest) -> Result<(), Error> {
@@ -431,7 +467,9 @@ impl Backend for Libvirt {
             host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
                 .await
         };
-        within(operation, stuck, work).await
+        Op::Configure
+            .timed(Box::pin(within((Transition::Configure, operation), stuck, work)))
+            .await
     }
 
     async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {
@@ -447,29 +485,33 @@ impl Backend for Libvirt {
             })
             .await
         };
-        within(operation, stuck, work).await
+        within((Transition::Configure, operation), stuck, work).await
     }
 
     async fn drain(&self, request: DrainRequest) -> Result<(), Error> {
-        self.0.drain(&request, &Stuck::default()).await
+        Op::Drain
+            .timed(Box::pin(self.0.drain(&request, &Stuck::default())))
+            .await
     }
 
     async fn delete(&self, request: DeleteRequest) -> Result<(), Error> {
         let grace = self.0.settings.guest.stop_grace;
-        self.0.remove(&request.machine, &request.operation, false, grace).await
+        let work = self.0.remove(&request.machine, &request.operation, false, grace);
+        Op::Delete.timed(Box::pin(work)).await
     }
 
     async fn cleanup(&self, request: CleanupRequest) -> Result<(), Error> {
-        self.0
-            .remove(&request.machine, &request.operation, true, Duration::ZERO)
-            .await
+        let work = self
+            .0
+            .remove(&request.machine, &request.operation, true, Duration::ZERO);
+        Op::Delete.timed(Box::pin(work)).await
     }
 }
 
 impl fmt::Debug for Libvirt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Libvirt")
-            .field("hosts", &self.0.hosts)
+            .field("hosts", &self.0.fleet().hosts)
             .finish_non_exhaustive()
     }
 }

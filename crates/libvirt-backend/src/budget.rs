@@ -51,6 +51,33 @@ impl From<&InstanceType> for Need {
     }
 }
 
+impl Need {
+    fn add(&mut self, more: &Self) {
+        self.memory_mib = self.memory_mib.saturating_add(more.memory_mib);
+        self.vcpus = self.vcpus.saturating_add(more.vcpus);
+        self.disk_bytes = self.disk_bytes.saturating_add(more.disk_bytes);
+    }
+}
+
+/// How much of a host there is for machines, and how much of that is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) capacity: Need,
+    pub(crate) allocated: Need,
+}
+
+impl Use {
+    fn room(&self) -> Room {
+        let mut room = Room {
+            memory_mib: self.capacity.memory_mib,
+            vcpus: self.capacity.vcpus,
+            disk_bytes: self.capacity.disk_bytes,
+        };
+        room.take(&self.allocated);
+        room
+    }
+}
+
 /// What is left of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
@@ -143,6 +170,16 @@ impl Ledger {
         hosts.iter().find(|host| *host.name() == promise.host).cloned()
     }
 
+    /// Whether something is being made on a host, or about to be.
+    pub(crate) fn has_promised(&self, host: &Host) -> bool {
+        let now = Instant::now();
+        let is_open = |promise: &Promise| promise.until.is_none_or(|until| until > now);
+        let promises = self.lock();
+        promises
+            .values()
+            .any(|promise| promise.host == *host.name() && is_open(promise))
+    }
+
     /// Forgets a promise: the machine is there, or never will be.
     pub(crate) fn release(&self, machine: &MachineId) {
         self.lock().remove(machine);
@@ -159,6 +196,13 @@ impl Ledger {
             .collect()
     }
 
+    /// How much of each host there is and is given; `None` for one that cannot be reached.
+    pub(crate) fn uses(&self, hosts: &[Host], budget: &Budget, provider: &str) -> Vec<Option<Use>> {
+        let promises = self.lock();
+        let of = |host: &Host| Some(uses(host, &host.lanes()?.facts, &promises, budget, provider));
+        hosts.iter().map(of).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<MachineId, Promise>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,37 +213,44 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
         Link::Up(lanes) => lanes,
         Link::Down { reason } => return Err(format!("it cannot be reached: {reason}")),
     };
+    if let Some(reason) = host.closed() {
+        return Err(reason.to_owned());
+    }
     lanes.facts.platform.as_ref().map_err(Clone::clone)?;
-    let now = Instant::now();
     if let Some(reason) = host.with_inventory(|inventory| inventory.refusal.clone()) {
         return Err(reason);
     }
-    let (mut room, made) = host.with_inventory(|inventory| {
-        let made: std::collections::HashSet<MachineId> = inventory
-            .owned(provider)
-            .map(|(_, owner)| owner.machine.clone())
-            .collect();
-        (left(&lanes.facts, inventory, budget, provider), made)
-    });
-    // What is there already is in the inventory.
-    let open = promises.iter().filter(|(machine, promise)| {
-        promise.host == *host.name() && promise.until.is_none_or(|until| until > now) && !made.contains(*machine)
-    });
-    for (_, promise) in open {
-        room.take(&promise.need);
-    }
-    Ok(room)
+    Ok(uses(host, &lanes.facts, promises, budget, provider).room())
 }
 
-/// What a host has beyond what is there. A machine of ours that is off counts: it will be started again.
-fn left(facts: &Facts, inventory: &Inventory, budget: &Budget, provider: &str) -> Room {
+fn uses(host: &Host, facts: &Facts, promises: &HashMap<MachineId, Promise>, budget: &Budget, provider: &str) -> Use {
+    let now = Instant::now();
+    host.with_inventory(|inventory| {
+        let mut uses = Use {
+            capacity: capacity(facts, inventory, budget),
+            allocated: allocated(inventory, provider),
+        };
+        // What is there already is in the inventory.
+        let open = promises.iter().filter(|(machine, promise)| {
+            promise.host == *host.name()
+                && promise.until.is_none_or(|until| until > now)
+                && inventory.of_machine(provider, machine).is_none()
+        });
+        for (_, promise) in open {
+            uses.allocated.add(&promise.need);
+        }
+        uses
+    })
+}
+
+/// What a host has for machines, ours or not.
+fn capacity(facts: &Facts, inventory: &Inventory, budget: &Budget) -> Need {
     let reserve = budget
         .memory_reserve_mib
         .unwrap_or_else(|| (facts.memory_mib / 10).max(2048));
-    let sold = |total: u64, ratio: f64| scale(total, ratio);
-    let mut room = Room {
-        memory_mib: sold(facts.memory_mib.saturating_sub(reserve), budget.memory_overcommit),
-        vcpus: sold(facts.cpus.into(), budget.cpu_overcommit),
+    let mut capacity = Need {
+        memory_mib: scale(facts.memory_mib.saturating_sub(reserve), budget.memory_overcommit),
+        vcpus: scale(facts.cpus.into(), budget.cpu_overcommit),
         disk_bytes: 0,
     };
     if let Some(pool) = inventory.pool {
@@ -207,24 +258,20 @@ fn left(facts: &Facts, inventory: &Inventory, budget: &Budget, provider: &str) -
             .pool_reserve
             .unwrap_or_else(|| (pool.capacity / 20).max(10 * GIB));
         if pool.available > reserve {
-            room.disk_bytes = sold(pool.capacity.saturating_sub(reserve), budget.storage_overcommit);
+            capacity.disk_bytes = scale(pool.capacity.saturating_sub(reserve), budget.storage_overcommit);
         }
     }
-    let (memory_mib, vcpus) = inventory.used();
-    room.take(&Need {
-        memory_mib,
-        vcpus,
-        disk_bytes: 0,
-    });
-    for (seen, owner) in inventory.owned(provider) {
-        let off = !seen.status.is_active();
-        room.take(&Need {
-            memory_mib: if off { seen.memory_mib } else { 0 },
-            vcpus: if off { seen.vcpus.into() } else { 0 },
-            disk_bytes: owner.disk_bytes,
-        });
+    capacity
+}
+
+/// What is there takes. A machine of ours that is off counts: it will be started again.
+fn allocated(inventory: &Inventory, provider: &str) -> Need {
+    let taken = inventory.taken(provider);
+    Need {
+        memory_mib: taken.memory_mib,
+        vcpus: taken.vcpus,
+        disk_bytes: taken.disk_bytes,
     }
-    room
 }
 
 #[allow(
@@ -252,9 +299,20 @@ mod tests {
         }
     }
 
-    fn foreign(state: DomainState) -> Seen {
+    fn left(inventory: &Inventory) -> Room {
+        let uses = Use {
+            capacity: capacity(&facts(), inventory, &Budget::default()),
+            allocated: allocated(inventory, "p"),
+        };
+        uses.room()
+    }
+
+    fn foreign(number: u8, state: DomainState) -> Seen {
         Seen {
-            domain: DomainRef::default(),
+            domain: DomainRef {
+                uuid: Uuid([number; 16]),
+                ..DomainRef::default()
+            },
             status: Status { state, reason: 0 },
             owner: None,
             memory_mib: 4096,
@@ -266,9 +324,9 @@ mod tests {
     #[test]
     fn foreign_machines_that_run_leave_less() {
         let mut inventory = Inventory::default();
-        inventory.domains.insert(Uuid([1; 16]), foreign(DomainState::RUNNING));
-        inventory.domains.insert(Uuid([2; 16]), foreign(DomainState::SHUTOFF));
-        let room = left(&facts(), &inventory, &Budget::default(), "p");
+        inventory.insert(foreign(1, DomainState::RUNNING));
+        inventory.insert(foreign(2, DomainState::SHUTOFF));
+        let room = left(&inventory);
         assert_eq!(room.memory_mib, 32 * 1024 - 3276 - 4096);
         assert_eq!(room.vcpus, 8 * 4 - 4);
     }
@@ -280,11 +338,9 @@ mod tests {
             available,
         };
         let room = |available| {
-            let inventory = Inventory {
-                pool: Some(pool(available)),
-                ..Inventory::default()
-            };
-            left(&facts(), &inventory, &Budget::default(), "p").disk_bytes / GIB
+            let mut inventory = Inventory::default();
+            inventory.pool = Some(pool(available));
+            left(&inventory).disk_bytes / GIB
         };
         assert_eq!(room(50 * GIB), 180);
         assert_eq!(room(9 * GIB), 0);

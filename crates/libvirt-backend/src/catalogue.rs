@@ -7,11 +7,13 @@ use providerkit_backend::{CapacityType, MachineId, Profile};
 use crate::settings::{InstanceType, Offering};
 
 /// All slots, in the order in which they share what their hosts have.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
     slots: Vec<Place>,
     by_name: HashMap<Arc<str>, usize>,
     types: HashMap<Arc<str>, InstanceType>,
+    /// What was offered before: there may be machines of it.
+    old_types: HashMap<Arc<str>, InstanceType>,
 }
 
 /// One slot.
@@ -33,7 +35,14 @@ impl Catalogue {
             let prefix = prefix(provider, offering);
             let next = counts.entry(prefix.clone()).or_default();
             for turn in 0..offering.count {
-                let name: Arc<str> = format!("{prefix}-{next:03}").into();
+                let name: Arc<str> = match &offering.naming {
+                    Some(naming) => {
+                        let (prefix, number) = (&naming.prefix, naming.first + turn * naming.step);
+                        format!("{prefix}-{number:0digits$}", digits = naming.digits)
+                    }
+                    None => format!("{prefix}-{next:03}"),
+                }
+                .into();
                 *next += 1;
                 let place = Place {
                     name,
@@ -59,7 +68,21 @@ impl Catalogue {
             slots,
             by_name,
             types: types.collect(),
+            old_types: HashMap::new(),
         }
+    }
+
+    /// The same, which still knows the sizes that another one offered.
+    pub(crate) fn knowing(mut self, other: &Self) -> Self {
+        self.old_types.clone_from(&other.old_types);
+        self.old_types
+            .extend(other.types.iter().map(|(name, kind)| (Arc::clone(name), kind.clone())));
+        self
+    }
+
+    /// Whether machines of that size may be made.
+    pub(crate) fn offered(&self, profile: &Profile) -> Option<&InstanceType> {
+        self.types.get(profile.instance_type.as_str())
     }
 
     pub(crate) fn slots(&self) -> &[Place] {
@@ -72,7 +95,8 @@ impl Catalogue {
 
     /// The size of a machine.
     pub(crate) fn instance_type(&self, profile: &Profile) -> Option<&InstanceType> {
-        self.types.get(profile.instance_type.as_str())
+        let name = profile.instance_type.as_str();
+        self.types.get(name).or_else(|| self.old_types.get(name))
     }
 
     /// The slot a machine fills: its id is the slot's name, or that with the number of its replacement.
@@ -101,6 +125,7 @@ fn profile(offering: &Offering) -> Profile {
     let kind = &offering.instance_type;
     let mut profile = Profile::new(&*kind.name, &*offering.zone, offering.capacity_type)
         .price_per_hour(offering.price_per_hour)
+        .interruption_probability(offering.interruption_probability)
         .resource("cpu", kind.vcpus.to_string())
         .resource("memory", mebibytes(kind.memory_mib));
     if !offering.resources.is_empty() {
@@ -139,6 +164,8 @@ mod tests {
             price_per_hour: 0.1,
             resources: BTreeMap::new(),
             labels: BTreeMap::new(),
+            interruption_probability: 0.0,
+            naming: None,
         }
     }
 
@@ -158,6 +185,21 @@ mod tests {
                 "p-rack1-small-002"
             ]
         );
+    }
+
+    #[test]
+    fn offerings_may_share_out_numbers_among_them() {
+        let named = |first| Offering {
+            naming: Some(crate::settings::Naming {
+                prefix: "p-spec".into(),
+                first,
+                step: 2,
+                digits: 3,
+            }),
+            ..offering("small", 2)
+        };
+        let expected = ["p-spec-000", "p-spec-001", "p-spec-002", "p-spec-003"];
+        assert_eq!(names(&[named(0), named(1)]), expected);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{
     backend::Inner,
     budget::{Need, Room},
     create,
+    fleet::Fleet,
     host::{Host, Seen},
     owner::Owner,
 };
@@ -18,10 +19,12 @@ use crate::{
 /// All slots: those for sale, those that are not any more but still have a machine, and those that only a host knows.
 pub(crate) fn slots(inner: &Inner, known: &[Known]) -> Vec<Slot> {
     let machines: HashMap<&str, &Known> = known.iter().map(|known| (&*known.slot, known)).collect();
-    let mut rooms = Rooms::new(inner);
-    let mut slots = Vec::with_capacity(inner.catalogue.slots().len());
-    let mut adopted = found(inner, &machines);
-    for place in inner.catalogue.slots() {
+    let fleet = &*inner.fleet();
+    let catalogue = &fleet.catalogue;
+    let mut slots = Vec::with_capacity(catalogue.slots().len());
+    let mut rooms = Rooms::new(inner, fleet);
+    let mut adopted = found(inner, fleet, &machines);
+    for place in catalogue.slots() {
         let slot = Slot::new(Arc::clone(&place.name), Arc::clone(&place.profile));
         let known = machines.get(&*place.name);
         if known.is_none() && !inner.is_settled(&place.profile.zone) {
@@ -31,29 +34,33 @@ pub(crate) fn slots(inner: &Inner, known: &[Known]) -> Vec<Slot> {
         let slot = match (known, adopted.remove(&*place.name)) {
             (Some(known), _) => match known.machine.state {
                 State::Speculative => rooms.offer(slot, &place.profile.zone, &Need::from(&place.instance_type)),
-                _ => with_loss(inner, known, slot),
+                _ => with_loss(fleet, known, slot),
             },
             (None, Some(adopted)) => slot.adopted(adopted),
             (None, None) => rooms.offer(slot, &place.profile.zone, &Need::from(&place.instance_type)),
         };
         slots.push(slot);
     }
-    let rest = known.iter().filter(|known| inner.catalogue.slot(&known.slot).is_none());
+    let rest = known.iter().filter(|known| catalogue.slot(&known.slot).is_none());
     slots.extend(rest.map(|known| {
         let slot = Slot::new(Arc::clone(&known.slot), Arc::clone(&known.machine.profile));
         match known.machine.state {
             State::Speculative => slot.withheld("it is not offered any more"),
-            _ => with_loss(inner, known, slot),
+            _ => with_loss(fleet, known, slot),
         }
     }));
-    slots.extend(adopted.into_values().filter_map(|adopted| unlisted(inner, adopted)));
+    slots.extend(
+        adopted
+            .into_values()
+            .filter_map(|adopted| unlisted(inner, fleet, adopted)),
+    );
     slots
 }
 
 /// Machines on the hosts whose slots the engine does not know: its state was lost.
-fn found(inner: &Inner, known: &HashMap<&str, &Known>) -> HashMap<String, Adopted> {
+fn found(inner: &Inner, fleet: &Fleet, known: &HashMap<&str, &Known>) -> HashMap<String, Adopted> {
     let mut found = HashMap::new();
-    for host in &inner.hosts {
+    for host in &fleet.hosts {
         host.with_inventory(|inventory| {
             for (seen, owner) in inventory.owned(inner.provider()) {
                 if owner.ready && !known.contains_key(owner.slot.as_str()) {
@@ -80,19 +87,18 @@ fn adopt(inner: &Inner, host: &Host, seen: &Seen, owner: &Owner) -> Adopted {
 }
 
 /// A machine whose slot is not for sale any more, found after the state was lost.
-fn unlisted(inner: &Inner, adopted: Adopted) -> Option<Slot> {
-    let owner = inner.hosts.iter().find_map(|host| {
+fn unlisted(inner: &Inner, fleet: &Fleet, adopted: Adopted) -> Option<Slot> {
+    let owner = fleet.hosts.iter().find_map(|host| {
         host.with_inventory(|inventory| {
-            let mut owned = inventory.owned(inner.provider());
-            let owned = owned.find(|(_, owner)| owner.machine == adopted.machine);
-            owned.map(|(_, owner)| owner.clone())
+            let found = inventory.of_machine(inner.provider(), &adopted.machine);
+            found.map(|(_, owner)| owner.clone())
         })
     })?;
     Some(Slot::new(owner.slot, owner.profile).adopted(adopted))
 }
 
 /// Says that the machine's domain is gone, where every host that could have it was asked.
-fn with_loss(inner: &Inner, known: &Known, slot: Slot) -> Slot {
+fn with_loss(fleet: &Fleet, known: &Known, slot: Slot) -> Slot {
     let resting = matches!(known.machine.state, State::Idle | State::Configured);
     let Some(reference) = known.machine.host.as_ref().filter(|_| resting) else {
         return slot;
@@ -100,15 +106,12 @@ fn with_loss(inner: &Inner, known: &Known, slot: Slot) -> Slot {
     let Some(uuid) = create::domain_of(reference) else {
         return slot;
     };
-    let hosts = inner.hosts_of(&known.machine.profile.zone);
+    let hosts = fleet.hosts_of(&known.machine.profile.zone);
     let gone = !hosts.is_empty()
         && hosts.iter().all(|host| {
             host.is_known()
-                && host.with_inventory(|inventory| {
-                    !inventory
-                        .domains
-                        .contains_key(&libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes()))
-                })
+                && host
+                    .with_inventory(|inventory| inventory.get(libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes())).is_none())
         });
     if gone {
         let reason = format!(
@@ -123,22 +126,21 @@ fn with_loss(inner: &Inner, known: &Known, slot: Slot) -> Slot {
 
 /// What is left of each host while slots are handed out.
 struct Rooms<'a> {
-    inner: &'a Inner,
+    fleet: &'a Fleet,
     by_zone: HashMap<Arc<str>, Vec<Result<Room, String>>>,
     /// Zones with a slot that did not fit, so that its turn is not jumped by a later one of the same size.
     full: HashSet<(Arc<str>, Need)>,
 }
 
 impl<'a> Rooms<'a> {
-    fn new(inner: &'a Inner) -> Self {
-        let zones = inner.settings.zones.keys();
+    fn new(inner: &Inner, fleet: &'a Fleet) -> Self {
         let rooms = |zone: &Arc<str>| {
-            let hosts = inner.hosts_of(zone);
+            let hosts = fleet.hosts_of(zone);
             inner.ledger.rooms(hosts, &inner.settings.budget, inner.provider())
         };
         Self {
-            inner,
-            by_zone: zones.map(|zone| (Arc::clone(zone), rooms(zone))).collect(),
+            fleet,
+            by_zone: fleet.zones().map(|zone| (Arc::clone(zone), rooms(zone))).collect(),
             full: HashSet::new(),
         }
     }
@@ -157,11 +159,13 @@ impl<'a> Rooms<'a> {
             return slot.withheld("its zone has no hosts");
         };
         if rooms.iter().all(Result::is_err) {
-            let reachable = self.inner.hosts_of(&zone).iter().any(Host::is_known);
-            return slot.withheld(if reachable {
-                format!("no host of zone `{zone}` can run machines")
-            } else {
+            let reachable = || self.fleet.hosts_of(&zone).iter().filter(|host| host.is_known());
+            return slot.withheld(if reachable().next().is_none() {
                 format!("no host of zone `{zone}` can be reached")
+            } else if reachable().all(|host| host.closed().is_some()) {
+                format!("every host of zone `{zone}` is cordoned")
+            } else {
+                format!("no host of zone `{zone}` can run machines")
             });
         }
         let key = (Arc::clone(&zone), *need);

@@ -9,7 +9,6 @@ use std::{
 use libvirt_rpc::wire::constant::domain::{DomainCreateFlags, DomainState};
 use providerkit_backend::{MachineId, State};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Inner,
@@ -17,7 +16,7 @@ use crate::{
     failure::{Doing as _, Failure},
     host::{Host, Seen},
     janitor::Janitor,
-    metric,
+    metric::{self, Op},
 };
 
 /// Without news, look anyway: what did not work may work now.
@@ -79,7 +78,9 @@ impl Healer {
         }
     }
 
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    /// Until the host is stopped.
+    pub(crate) async fn run(mut self) {
+        let stop = self.host.stopped().clone();
         let mut news = self.inner.news.listen();
         while !stop.is_cancelled() {
             tokio::select! {
@@ -90,6 +91,9 @@ impl Healer {
             }
             news.borrow_and_update();
             stop.run_until_cancelled(self.look()).await;
+            if self.inner.let_go(&self.host) {
+                return;
+            }
         }
     }
 
@@ -121,7 +125,8 @@ impl Healer {
         }
         self.imageless = count;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        metrics::gauge!(metric::IMAGELESS, "host" => host.name().to_string()).set(count);
+        let labels = [("zone", host.zone().to_string()), ("host", host.name().to_string())];
+        metrics::gauge!(metric::IMAGELESS, &labels).set(count);
     }
 
     /// The machines of a host that should run and do not, as far as their turn has come.
@@ -163,7 +168,11 @@ impl Healer {
             stopped.entry(reason).or_default();
         }
         for (reason, count) in stopped {
-            let labels = [("host", host.name().to_string()), ("reason", reason.clone())];
+            let labels = [
+                ("zone", host.zone().to_string()),
+                ("host", host.name().to_string()),
+                ("reason", reason.clone()),
+            ];
             metrics::gauge!(metric::STOPPED, &labels).set(count);
             if count > 0 {
                 self.reasons.insert(reason);
@@ -193,6 +202,7 @@ async fn heal(inner: &Inner, host: &Host, machine: &MachineId, seen: &Seen, cure
     let Some(lanes) = host.lanes() else { return };
     let domain = &seen.domain;
     let was = seen.status.describe();
+    let begun = Instant::now();
     let done = match cure {
         Cure::Start => create::start(&lanes, domain, DomainCreateFlags::empty()).await,
         Cure::StartAnew => create::start(&lanes, domain, DomainCreateFlags::START_FORCE_BOOT).await,
@@ -201,6 +211,7 @@ async fn heal(inner: &Inner, host: &Host, machine: &MachineId, seen: &Seen, cure
             resumed.doing(|| format!("resume domain `{}`", domain.name.to_string_lossy()))
         }
     };
+    Op::Heal.ended(begun.elapsed(), done.is_ok());
     let outcome = match &done {
         Ok(()) => "ok",
         Err(_) => "error",

@@ -25,6 +25,7 @@ mod delivery;
 mod describe;
 mod drain;
 mod failure;
+mod fleet;
 mod guest;
 mod heal;
 mod host;
@@ -45,6 +46,7 @@ pub use cloud_init::UserData;
 
 pub use crate::{
     backend::Libvirt,
+    fleet::{HostState, UpdateError},
     host::{Dial, Endpoint},
     janitor::Leftover,
 };

@@ -83,5 +83,5 @@ mod error;
 #[cfg(feature = "sasl")]
 mod sasl;
 
-pub use connection::{Connection, Reason, options::Options};
+pub use connection::{Connection, Ended, Observer, Reason, options::Options};
 pub use error::{DaemonError, Error, Kind};

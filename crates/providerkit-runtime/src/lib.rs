@@ -21,21 +21,30 @@
 //!         .environment("SHELF", std::env::vars_os())
 //!         .load();
 //!     let settings = loaded.finish(Settings::parse)?;
-//!     telemetry::init_log(&settings.log)?;
+//!     let build = BuildInfo::new("1.0.0", "unknown", "unknown");
+//!     let tracing = telemetry::init(&settings, "shelf", build)?;
 //!     telemetry::report_panics();
-//!     let metrics = Metrics::install("shelf_", BuildInfo::new("1.0.0", "unknown", "unknown"))?;
+//!     let metrics = Metrics::install("shelf_", build)?;
 //!     let signals = Signals::of_process()?;
-//!     Ok(providerkit_runtime::run(&settings, Some(metrics), signals, backend).await?)
+//!     let ended = providerkit_runtime::run(&settings, Some(metrics), signals, backend, Arc::new(())).await;
+//!     tracing.flush().await;
+//!     Ok(ended?)
 //! }
 //! ```
 //!
 //! Where to start reading: [`serve`](mod@serve), which is the life of a process; then [`settings`] and [`config`].
 
 pub mod config;
+mod operate;
 mod provider;
 pub mod serve;
 pub mod settings;
+mod status;
 pub mod telemetry;
 mod tls;
 
-pub use crate::{provider::run, tls::Error as TlsError};
+pub use crate::{
+    operate::{HostStatus, Operator, Reloaded, Share, Storage},
+    provider::{run, run_with},
+    tls::Error as TlsError,
+};

@@ -1,5 +1,7 @@
 //! Who called, as far as TLS knows.
 
+use std::net::SocketAddr;
+
 use providerkit_backend::ShardId;
 
 /// The identity behind a call. The server that terminated TLS puts it into the request's extensions; where it is
@@ -31,6 +33,10 @@ impl Caller {
         }
     }
 }
+
+/// Where a call came from; the server puts it into the request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
 
 #[cfg(test)]
 mod tests {

@@ -59,9 +59,11 @@ pub mod validate;
 pub use providerkit_backend::{self as backend, *};
 
 pub use crate::{
-    caller::Caller,
+    caller::{Caller, Peer},
     convert::message,
-    engine::{Engine, FailedSlots, OnRestart, Options, StartError, Stopped, Summary, Timeouts},
+    engine::{
+        Engine, Failed, FailedSlots, OnRestart, Options, StartError, Status, Stopped, Summary, Timeouts, UnderWay,
+    },
     refusal::{Refusal, RefusalKind},
     service::{MAX_MESSAGE_BYTES, Service, server},
 };

@@ -8,10 +8,10 @@ use providerkit_backend::MachineId;
 use tonic::{Code, Extensions, Request, Response, Status, async_trait};
 
 use crate::{
-    Caller,
+    Caller, Peer,
     binding::Binding,
     convert,
-    engine::{Arguments, Call, Engine, Query},
+    engine::{Accepted, Arguments, Call, Engine, Query},
     fence::Token,
     refusal::{Refusal, RefusalKind},
     validate,
@@ -67,6 +67,7 @@ impl Service {
         arguments: Arguments,
     ) -> Result<Response<encoded::TransitionAck>, Status> {
         let machine = machine_id(of.machine)?;
+        let method = arguments.transition().name();
         validate::shard_id(of.shard).map_err(Status::invalid_argument)?;
         if let Some(caller) = extensions.get::<Caller>() {
             caller.speaks_for(of.shard).map_err(Status::permission_denied)?;
@@ -78,14 +79,40 @@ impl Service {
                 machine,
                 token,
                 arguments,
+                cause: tracing::Span::current(),
             })
             .await
             .map_err(|refusal| status(&refusal))?;
+        audit(extensions, &of, method, &accepted);
         Ok(Response::new(encoded::TransitionAck {
             operation_id: accepted.operation.to_string(),
             machine: encoded::Machine(convert::encode(&accepted.record)),
         }))
     }
+}
+
+/// Says to whom a change was granted.
+fn audit(extensions: &Extensions, of: &Fenced<'_>, method: &str, accepted: &Accepted) {
+    let who = extensions.get::<Caller>().map(|caller| match caller {
+        Caller::Shard(shard) => format!("bigfleet://shard/{shard}"),
+        Caller::Unidentified(why) => why.clone(),
+    });
+    let peer = extensions
+        .get::<Peer>()
+        .map(|Peer(address)| tracing::field::display(address));
+    tracing::info!(
+        target: "audit",
+        who,
+        peer,
+        shard = of.shard,
+        epoch = of.epoch,
+        sequence = of.sequence,
+        method,
+        machine_id = of.machine,
+        op_id = %accepted.operation,
+        outcome = if accepted.fresh { "accepted" } else { "repeated" },
+        "mutation"
+    );
 }
 
 fn machine_id(name: &str) -> Result<MachineId, Status> {

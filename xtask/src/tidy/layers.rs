@@ -61,9 +61,15 @@ const KEPT: &[Kept] = &[
         also_in_tests_of: &["libvirt-provider"],
     },
     Kept {
-        names: &["figment", "metrics-exporter-prometheus", "opentelemetry"],
+        names: &["figment", "metrics-exporter-prometheus"],
         only_in: &["providerkit-runtime"],
         also_in_tests_of: &[],
+    },
+    Kept {
+        names: &["opentelemetry", "opentelemetry_sdk", "tracing-opentelemetry"],
+        only_in: &["providerkit-runtime"],
+        // A receiver of traces.
+        also_in_tests_of: &["libvirt-provider"],
     },
     Kept {
         names: &["anyhow"],
@@ -72,8 +78,9 @@ const KEPT: &[Kept] = &[
     },
     Kept {
         names: &["rusqlite", "libsqlite3-sys"],
-        only_in: &["providerkit"],
-        also_in_tests_of: &["libvirt-provider"],
+        // The binary keeps its fake hosts so.
+        only_in: &["providerkit", "libvirt-provider"],
+        also_in_tests_of: &[],
     },
 ];
 

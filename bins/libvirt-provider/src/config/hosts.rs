@@ -20,6 +20,8 @@ pub(crate) struct HostConfig {
     name: String,
     /// Where its daemon is, such as `qemu+ssh://bigfleet@host-a/system?keyfile=/etc/bigfleet/id_ed25519`.
     uri: String,
+    /// Whether it takes no new machines; those it has are left alone. SIGHUP puts a change in force.
+    cordon: bool,
 }
 
 /// All hosts by zone.
@@ -31,14 +33,20 @@ pub(crate) fn parse(hosts: &[HostConfig], connect: &str, default_zone: &str, fin
     }
     let mut zones = Zones::new();
     let mut names = BTreeSet::new();
-    let mut add = |key: &str, zone: &str, name: &str, uri: &str, findings: &mut Findings| {
+    let mut add = |key: &str, host: &HostConfig, findings: &mut Findings| {
+        let HostConfig {
+            zone,
+            name,
+            uri,
+            cordon,
+        } = host;
         let zone = if zone.is_empty() { default_zone } else { zone };
         if let Err(problem) = uri_policy::check(uri) {
             findings.refuse(key, format_args!("of zone `{zone}` cannot be used: {problem}"));
             return;
         }
         let hosts = zones.entry(zone.into()).or_default();
-        let name: Arc<str> = match name {
+        let name: Arc<str> = match name.as_str() {
             "" if hosts.is_empty() => zone.into(),
             "" => format!("{zone}-{}", hosts.len() + 1).into(),
             name => name.into(),
@@ -49,14 +57,20 @@ pub(crate) fn parse(hosts: &[HostConfig], connect: &str, default_zone: &str, fin
         }
         hosts.push(HostSettings {
             name,
-            endpoint: Endpoint::Uri(uri.to_owned()),
+            endpoint: Endpoint::Uri(uri.clone()),
+            cordon: *cordon,
         });
     };
     for host in hosts {
-        add("hosts", &host.zone, &host.name, &host.uri, findings);
+        add("hosts", host, findings);
     }
     for (zone, uri) in pairs(connect) {
-        add("connect", zone, "", uri, findings);
+        let host = HostConfig {
+            zone: zone.to_owned(),
+            uri: uri.to_owned(),
+            ..HostConfig::default()
+        };
+        add("connect", &host, findings);
     }
     zones
 }

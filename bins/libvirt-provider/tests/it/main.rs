@@ -32,6 +32,7 @@ mod lifecycle;
 mod lists;
 mod live;
 mod metadata;
+mod observe;
 mod paging;
 mod process;
 mod property;

@@ -20,20 +20,20 @@ use tower::service_fn;
 use crate::harness::{Client, Launch, Provider, Shard, Token, expect_ok, expect_status, operation};
 
 /// A certificate and its key.
-struct Leaf {
+pub(crate) struct Leaf {
     certificate: rcgen::Certificate,
     key: KeyPair,
 }
 
 /// A CA, and the files a provider is given.
-struct Authority {
+pub(crate) struct Authority {
     directory: TempDir,
     issuer: Issuer<'static, KeyPair>,
     certificate: rcgen::Certificate,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -54,7 +54,7 @@ impl Authority {
     }
 
     /// A client certificate with these URIs.
-    fn client(&self, uris: &[&str]) -> Leaf {
+    pub(crate) fn client(&self, uris: &[&str]) -> Leaf {
         self.sign(
             uris.iter()
                 .map(|uri| SanType::URI((*uri).try_into().unwrap()))
@@ -68,8 +68,21 @@ impl Authority {
         path
     }
 
+    /// Puts a new certificate that expires in that year in the place of the one that [`launch`](Self::launch) gave;
+    /// says when that is, in seconds since 1970.
+    pub(crate) fn renew(&self, year: i32) -> f64 {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let expires = params.not_after.unix_timestamp();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        self.write("tls.crt", &certificate.pem());
+        self.write("tls.key", &key.serialize_pem());
+        expires as f64
+    }
+
     /// A launch with a server certificate for `localhost`.
-    fn launch(&self) -> Launch {
+    pub(crate) fn launch(&self) -> Launch {
         let leaf = self.sign(vec![SanType::DnsName("localhost".try_into().unwrap())]);
         let certificate = self.write("tls.crt", &leaf.certificate.pem());
         let key = self.write("tls.key", &leaf.key.serialize_pem());
@@ -79,7 +92,7 @@ impl Authority {
     }
 
     /// The same, and clients must have a certificate of this CA.
-    fn mutual(&self) -> Launch {
+    pub(crate) fn mutual(&self) -> Launch {
         let ca = self.write("ca.crt", &self.certificate.pem());
         self.launch().flag(format!("--tls-ca={}", ca.display()))
     }
@@ -109,7 +122,7 @@ impl Authority {
         config
     }
 
-    async fn connect(&self, provider: &Provider, leaf: Option<&Leaf>) -> Client {
+    pub(crate) async fn connect(&self, provider: &Provider, leaf: Option<&Leaf>) -> Client {
         let client = try_connect(provider, self.config(leaf, &TLS13)).await;
         Client::over(client.unwrap())
     }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::{
     failure::{Doing as _, Failure},
     host::Lanes,
+    metric::Phase,
 };
 
 /// How long the daemon waits for one answer. The agent first has to be in step again, which may take 5 seconds.
@@ -115,7 +116,7 @@ impl<'a> Agent<'a> {
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        self.ask("guest-ping", Value::Null).await.map(drop)
+        Phase::Ping.timed(self.ask("guest-ping", Value::Null)).await.map(drop)
     }
 
     /// As [`permits`](Self::permits), of an agent that may be away for a while.
@@ -159,17 +160,17 @@ impl<'a> Agent<'a> {
     pub(crate) async fn run(&self, script: &str, arguments: &[&str], limit: Duration) -> Result<Ended, Failure> {
         let mut words = vec!["-c", script, "bigfleet"];
         words.extend(arguments);
-        let started = self
-            .ask(
-                "guest-exec",
-                json!({ "path": "/bin/sh", "arg": words, "env": ENVIRONMENT, "capture-output": true }),
-            )
-            .await?;
+        let program = json!({ "path": "/bin/sh", "arg": words, "env": ENVIRONMENT, "capture-output": true });
+        let started = Phase::Exec.timed(self.ask("guest-exec", program)).await?;
         #[derive(Deserialize)]
         struct Started {
             pid: i64,
         }
         let Started { pid } = decode("guest-exec", started)?;
+        Phase::Wait.timed(self.end_of(pid, limit)).await
+    }
+
+    async fn end_of(&self, pid: i64, limit: Duration) -> Result<Ended, Failure> {
         let (end, mut pause) = (Instant::now() + limit, FIRST_POLL);
         loop {
             tokio::time::sleep(pause).await;
@@ -196,6 +197,10 @@ impl<'a> Agent<'a> {
     /// Writes a file that exists already, so that it keeps its mode: one that the agent makes is open to everybody
     /// (field report F65).
     pub(crate) async fn write(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
+        Phase::Write.timed(self.overwrite(path, content)).await
+    }
+
+    async fn overwrite(&self, path: &str, content: &[u8]) -> Result<(), Failure> {
         let handle = self
             .ask("guest-file-open", json!({ "path": path, "mode": "r+" }))
             .await?;

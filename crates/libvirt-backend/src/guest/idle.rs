@@ -18,7 +18,9 @@ use crate::{
 
 /// How long a domain must run on before it is believed to: one that KVM cannot run stops within a second.
 const SETTLED: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks at what is not there yet, which most often is just about to be.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
 const SCRIPT: Duration = Duration::from_secs(30);
 
 /// Tells whether cloud-init has finished in this boot.
@@ -87,7 +89,7 @@ async fn wait_for(
     let agent = Agent::new(lanes, domain);
     let agent_changed = host.agent_of(domain.uuid);
     let (begun, mut guest) = (Instant::now(), Guest::default());
-    let mut wanted = Wanted::Settled;
+    let (mut wanted, mut pause) = (Wanted::Settled, FIRST_PAUSE);
     loop {
         check_running(lanes, domain).await?;
         let done = match wanted {
@@ -139,9 +141,11 @@ async fn wait_for(
         };
         if !done {
             // An agent is there when its event says so; the pause is for events that are missed, and for all else.
-            drop(tokio::time::timeout(PAUSE, agent_changed.notified()).await);
+            drop(tokio::time::timeout(pause, agent_changed.notified()).await);
+            pause = (pause * 2).min(LAST_PAUSE);
             continue;
         }
+        pause = FIRST_PAUSE;
         wanted = match (wanted, level) {
             (Wanted::Settled, IdleWhen::Running) => return Ok(guest),
             (Wanted::Settled, _) => Wanted::Agent,

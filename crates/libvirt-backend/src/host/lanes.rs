@@ -3,7 +3,7 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use libvirt_rpc::{Connection, Options};
+use libvirt_rpc::{Connection, Observer, Options};
 
 use crate::host::Facts;
 
@@ -32,8 +32,20 @@ const PINGS: u32 = 5;
 const CONNECT: Duration = Duration::from_secs(20);
 
 impl Endpoint {
-    pub(crate) async fn connect(&self) -> Result<Connection, libvirt_rpc::Error> {
-        let options = Options::default().keepalive(PING, PINGS).connect_timeout(CONNECT);
+    /// Whether it leads to the same place, as far as can be told.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Uri(this), Self::Uri(other)) => this == other,
+            (Self::Custom(this), Self::Custom(other)) => Arc::ptr_eq(this, other),
+            _ => false,
+        }
+    }
+
+    pub(crate) async fn connect(&self, observer: Arc<dyn Observer>) -> Result<Connection, libvirt_rpc::Error> {
+        let options = Options::default()
+            .keepalive(PING, PINGS)
+            .connect_timeout(CONNECT)
+            .observer(observer);
         match self {
             Self::Uri(uri) => Connection::open_with(uri, options).await,
             Self::Custom(dial) => dial.dial(options).await,

@@ -6,25 +6,32 @@ mod lanes;
 mod session;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use libvirt_rpc::wire::xdr::Uuid;
+use libvirt_rpc::{Observer, wire::xdr::Uuid};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::lanes::{Dial, Endpoint};
-use self::session::Session;
+use self::session::{Lost, Session};
 pub(crate) use self::{
     facts::Facts,
     inventory::{Inventory, Seen, Status},
     lanes::Lanes,
     session::see,
 };
-use crate::{failure::Failure, settings::MachineSettings};
+use crate::{
+    failure::Failure,
+    metric::{self, Calls},
+    settings::{HostSettings, MachineSettings},
+};
 
 /// Between two tries to reach a host.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -41,12 +48,19 @@ pub(crate) struct Host(Arc<Inner>);
 struct Inner {
     zone: Arc<str>,
     name: Arc<str>,
-    endpoint: Endpoint,
+    endpoint: Mutex<Endpoint>,
+    calls: Arc<Calls>,
     link: watch::Sender<Link>,
     inventory: Mutex<Inventory>,
     news: News,
     /// Who waits for the agent of which domain.
     agents: Mutex<HashMap<Uuid, Arc<Notify>>>,
+    cordoned: AtomicBool,
+    /// It is not configured any more.
+    retired: AtomicBool,
+    /// The endpoint has changed.
+    redial: Notify,
+    stop: CancellationToken,
 }
 
 /// Tells whoever waits that something about some host is new.
@@ -80,17 +94,27 @@ pub(crate) enum Link {
 
 impl Host {
     /// A host that is not connected to yet.
-    pub(crate) fn new(zone: Arc<str>, name: Arc<str>, endpoint: Endpoint, news: News) -> Self {
+    pub(crate) fn new(zone: Arc<str>, settings: &HostSettings, news: News, stop: CancellationToken) -> Self {
+        let name = Arc::clone(&settings.name);
         let reason = UNTRIED.into();
-        Self(Arc::new(Inner {
+        metric::register(&zone, &name);
+        let calls = Arc::new(Calls::of(&zone));
+        let host = Self(Arc::new(Inner {
             zone,
             name,
-            endpoint,
+            endpoint: Mutex::new(settings.endpoint.clone()),
+            calls,
             link: watch::Sender::new(Link::Down { reason }),
             inventory: Mutex::default(),
             news,
             agents: Mutex::default(),
-        }))
+            cordoned: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            redial: Notify::new(),
+            stop,
+        }));
+        host.cordon(settings.cordon);
+        host
     }
 
     pub(crate) fn zone(&self) -> &Arc<str> {
@@ -101,8 +125,69 @@ impl Host {
         &self.0.name
     }
 
-    pub(crate) fn endpoint(&self) -> &Endpoint {
-        &self.0.endpoint
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        self.lock_endpoint().clone()
+    }
+
+    fn lock_endpoint(&self) -> MutexGuard<'_, Endpoint> {
+        self.0.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over what may change of its settings. With another endpoint it is connected anew; steps under way go on
+    /// there.
+    pub(crate) fn follow_settings(&self, settings: &HostSettings) {
+        self.0.retired.store(false, Ordering::Relaxed);
+        self.cordon(settings.cordon);
+        let mut endpoint = self.lock_endpoint();
+        if !endpoint.is_same(&settings.endpoint) {
+            tracing::info!(zone = %self.zone(), host = %self.name(), "the host's address has changed");
+            *endpoint = settings.endpoint.clone();
+            self.0.redial.notify_one();
+        }
+    }
+
+    fn cordon(&self, cordoned: bool) {
+        if self.0.cordoned.swap(cordoned, Ordering::Relaxed) != cordoned {
+            let what = if cordoned { "cordoned" } else { "uncordoned" };
+            tracing::info!(zone = %self.zone(), host = %self.name(), "host {what}");
+        }
+        metrics::gauge!(metric::HOST_CORDONED, &self.labels()).set(u8::from(cordoned));
+    }
+
+    /// Gives it no new machines, because it is not configured any more.
+    pub(crate) fn retire(&self) {
+        self.0.retired.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.0.retired.load(Ordering::Relaxed)
+    }
+
+    /// Why it takes no new machines, whatever its room.
+    pub(crate) fn closed(&self) -> Option<&'static str> {
+        if self.is_retired() {
+            Some("it was taken out of the configuration")
+        } else {
+            self.0.cordoned.load(Ordering::Relaxed).then_some("it is cordoned")
+        }
+    }
+
+    /// Ends its connections and tasks.
+    pub(crate) fn stop(&self) {
+        self.0.stop.cancel();
+    }
+
+    pub(crate) fn stopped(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    fn labels(&self) -> [(&'static str, String); 2] {
+        [("zone", self.zone().to_string()), ("host", self.name().to_string())]
+    }
+
+    /// Who is told of the calls on its connections.
+    pub(crate) fn calls(&self) -> Arc<dyn Observer> {
+        Arc::clone(&self.0.calls) as Arc<dyn Observer>
     }
 
     pub(crate) fn link(&self) -> Link {
@@ -161,12 +246,8 @@ impl Host {
     pub(crate) fn learn(&self, uuid: Uuid, seen: Option<Seen>) {
         let mut inventory = self.inventory();
         match seen {
-            Some(seen) => {
-                inventory.domains.insert(uuid, seen);
-            }
-            None => {
-                inventory.domains.remove(&uuid);
-            }
+            Some(seen) => inventory.insert(seen),
+            None => inventory.remove(uuid),
         }
         drop(inventory);
         self.0.news.tell();
@@ -196,8 +277,23 @@ impl Host {
         self.lanes().is_some()
     }
 
-    fn replace(&self, inventory: Inventory) {
-        *self.inventory() = inventory;
+    /// Whether nobody knows yet if it can be reached: the provider has only just begun.
+    pub(crate) fn is_untried(&self) -> bool {
+        matches!(&*self.0.link.borrow(), Link::Down { reason } if **reason == *UNTRIED)
+    }
+
+    /// Takes over a list that was begun when there were these domains: one that came since may not be in it yet.
+    fn replace(&self, mut listed: Inventory, before: &HashSet<Uuid>) {
+        let mut inventory = self.inventory();
+        let missing: Vec<Uuid> = inventory
+            .uuids()
+            .filter(|uuid| !before.contains(uuid) && listed.get(*uuid).is_none())
+            .collect();
+        for seen in missing.iter().filter_map(|uuid| inventory.get(*uuid)) {
+            listed.insert(seen.clone());
+        }
+        *inventory = listed;
+        drop(inventory);
         self.0.news.tell();
     }
 
@@ -205,44 +301,50 @@ impl Host {
         self.0.inventory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the host connected until `stop`.
-    pub(crate) async fn supervise(self, machine: Arc<MachineSettings>, stop: CancellationToken) {
+    /// Keeps the host connected until it is stopped.
+    pub(crate) async fn supervise(self, machine: Arc<MachineSettings>) {
+        self.stopped().run_until_cancelled(self.keep_up(&machine)).await;
+        self.fall("the provider has let go of it");
+        if self.is_retired() {
+            metric::forget(self.zone(), self.name());
+        }
+    }
+
+    async fn keep_up(&self, machine: &MachineSettings) {
         let mut pause = FIRST_PAUSE;
-        let labels = [("zone", self.zone().to_string()), ("host", self.name().to_string())];
-        let up = metrics::gauge!(crate::metric::HOST_UP, &labels);
+        let labels = self.labels();
+        let up = metrics::gauge!(metric::HOST_UP, &labels);
         up.set(0.0);
         loop {
             let opening = async {
-                let session = Session::open(&self, &machine).await?;
-                session::list(&session.lanes, &self, &machine).await?;
+                let session = Session::open(self, machine).await?;
+                session::list(&session.lanes, self, machine).await?;
                 Ok::<_, Failure>(session)
             };
-            let opened = tokio::select! {
-                () = stop.cancelled() => return,
-                opened = tokio::time::timeout(OPENING, opening) => opened,
-            };
+            let opened = tokio::time::timeout(OPENING, opening).await;
             let reason = match opened {
                 Ok(Ok(session)) => {
                     pause = FIRST_PAUSE;
                     up.set(1.0);
                     self.rise(&session);
                     let lost = tokio::select! {
-                        () = stop.cancelled() => return,
-                        lost = session.follow(&self, &machine) => lost,
+                        () = self.0.redial.notified() => Lost::moved(),
+                        lost = session.follow(self, machine) => lost,
                     };
                     up.set(0.0);
-                    metrics::counter!(crate::metric::HOST_RECONNECTS, &labels).increment(1);
-                    lost
+                    let [zone, host] = labels.clone();
+                    let labels = [zone, host, ("reason", lost.kind.to_owned())];
+                    metrics::counter!(metric::HOST_RECONNECTS, &labels).increment(1);
+                    lost.reason
                 }
                 Ok(Err(failure)) => providerkit_backend::Error::from(failure).report(),
                 Err(_elapsed) => format!("no answer within {OPENING:?}"),
             };
             self.fall(&reason);
             tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(jittered(pause)) => {}
+                () = self.0.redial.notified() => pause = FIRST_PAUSE,
+                () = tokio::time::sleep(jittered(pause)) => pause = (pause * 2).min(LAST_PAUSE),
             }
-            pause = (pause * 2).min(LAST_PAUSE);
         }
     }
 

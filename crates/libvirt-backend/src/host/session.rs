@@ -1,6 +1,10 @@
 //! One session with a host: connect, subscribe, list, then follow what happens until a connection is lost.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use libvirt_rpc::{
     Connection,
@@ -22,6 +26,7 @@ use crate::{
         Facts, Host, Lanes,
         inventory::{Inventory, PoolSeen, Seen, Status},
     },
+    metric,
     pool::Pool,
     settings::MachineSettings,
 };
@@ -36,6 +41,23 @@ pub(crate) struct Session {
     pub(crate) lanes: Arc<Lanes>,
     events: Connection,
     subscriptions: Subscriptions,
+}
+
+/// How a session ended.
+pub(crate) struct Lost {
+    /// One of [`metric::LOSSES`].
+    pub(crate) kind: &'static str,
+    pub(crate) reason: String,
+}
+
+impl Lost {
+    /// The host is somewhere else now.
+    pub(crate) fn moved() -> Self {
+        Self {
+            kind: "closed",
+            reason: "its address was changed".to_owned(),
+        }
+    }
 }
 
 struct Subscriptions {
@@ -59,7 +81,7 @@ impl Session {
     pub(crate) async fn open(host: &Host, machine: &MachineSettings) -> Result<Self, Failure> {
         let connect = || async {
             host.endpoint()
-                .connect()
+                .connect(host.calls())
                 .await
                 .doing(|| format!("connect to host `{}`", host.name()))
         };
@@ -82,7 +104,7 @@ impl Session {
     }
 
     /// Keeps the host's inventory true until a connection is lost; says why it was.
-    pub(crate) async fn follow(mut self, host: &Host, machine: &MachineSettings) -> String {
+    pub(crate) async fn follow(mut self, host: &Host, machine: &MachineSettings) -> Lost {
         let mut relist = tokio::time::interval(RELIST);
         relist.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once, and the first list was made before.
@@ -100,7 +122,9 @@ impl Session {
         loop {
             let happened = tokio::select! {
                 biased;
-                reason = &mut closed => return reason.to_string(),
+                reason = &mut closed => {
+                    return Lost { kind: metric::loss(&reason), reason: reason.to_string() };
+                }
                 happened = self.subscriptions.next() => happened,
                 _ = relist.tick() => Happened::Anything,
             };
@@ -116,7 +140,8 @@ impl Session {
             };
             if let Err(failure) = done {
                 if failure.is_connection() {
-                    return providerkit_backend::Error::from(failure).report();
+                    let reason = providerkit_backend::Error::from(failure).report();
+                    return Lost { kind: "call", reason };
                 }
                 tracing::warn!(host = %host.name(), error = %providerkit_backend::Error::from(failure).report(), "the host's inventory may be behind until the next relist");
             }
@@ -183,6 +208,7 @@ fn told<T: event::Topic>(
 /// Looks at everything; what is known already is not read again.
 pub(crate) async fn list(lanes: &Lanes, host: &Host, machine: &MachineSettings) -> Result<(), Failure> {
     let control = &lanes.control;
+    let before: HashSet<Uuid> = host.with_inventory(|inventory| inventory.uuids().collect());
     let doing = || format!("list the domains of host `{}`", host.name());
     let domains = control
         .domains(ConnectListAllDomainsFlags::empty())
@@ -192,28 +218,29 @@ pub(crate) async fn list(lanes: &Lanes, host: &Host, machine: &MachineSettings) 
         .domain_stats(&[], DomainStatsTypes::STATE, ConnectGetAllDomainStatsFlags::empty())
         .await
         .doing(doing)?;
+    let stats: HashMap<Uuid, _> = stats.iter().map(|(domain, params)| (domain.uuid, params)).collect();
     let status = |uuid: Uuid| {
-        let (_, params) = stats.iter().find(|(domain, _)| domain.uuid == uuid)?;
+        let params = stats.get(&uuid)?;
         let number = |name| params.unsigned(name).and_then(|number| i32::try_from(number).ok());
         Some(Status {
             state: DomainState(number("state.state")?),
             reason: number("state.reason").unwrap_or(0),
         })
     };
-    let known = host.with_inventory(|inventory| inventory.domains.clone());
     let mut fresh = Inventory::default();
     for domain in domains {
-        let seen = match (known.get(&domain.uuid), status(domain.uuid)) {
-            (Some(seen), Some(status)) if seen.domain.name == domain.name => Some(Seen { status, ..seen.clone() }),
+        let known = host.with_inventory(|inventory| inventory.get(domain.uuid).cloned());
+        let seen = match (known, status(domain.uuid)) {
+            (Some(seen), Some(status)) if seen.domain.name == domain.name => Some(Seen { status, ..seen }),
             _ => see(control, &domain).await?,
         };
         if let Some(seen) = seen {
-            fresh.domains.insert(domain.uuid, seen);
+            fresh.insert(seen);
         }
     }
     fresh.pool = look_at_pool(lanes, &machine.pool).await?;
     look_at_images(lanes, &mut fresh, machine).await?;
-    host.replace(fresh);
+    host.replace(fresh, &before);
     Ok(())
 }
 
@@ -237,12 +264,7 @@ pub(crate) async fn see(control: &Connection, domain: &DomainRef) -> Result<Opti
 
 /// Sees whether the images are still what machines were made from, and whether more can be made.
 async fn look_at_images(lanes: &Lanes, inventory: &mut Inventory, machine: &MachineSettings) -> Result<(), Failure> {
-    let owners = inventory.domains.values().filter_map(|seen| seen.owner.as_ref());
-    let images: HashSet<_> = owners
-        .filter(|owner| owner.image_revision.is_some())
-        .map(|owner| (owner.pool.clone(), owner.image.clone()))
-        .collect();
-    for (pool, image) in images {
+    for (pool, image) in inventory.images_in_use() {
         let found = match Pool::open(lanes, &pool).await {
             Ok(opened) => opened.revision(&image).await?,
             Err(failure @ Failure::Host { .. }) => return Err(failure),

@@ -29,6 +29,7 @@ pub(crate) fn settings(hosts: &[(&str, &Host)]) -> Settings {
         let settings = HostSettings {
             name: format!("{zone}-host").into(),
             endpoint: Endpoint::Uri(host.uri()),
+            cordon: false,
         };
         (Arc::from(*zone), vec![settings])
     });
@@ -40,6 +41,8 @@ pub(crate) fn settings(hosts: &[(&str, &Host)]) -> Settings {
         price_per_hour: 0.01,
         resources: BTreeMap::new(),
         labels: BTreeMap::new(),
+        interruption_probability: 0.0,
+        naming: None,
     };
     Settings {
         provider: "live".into(),

@@ -3,13 +3,16 @@
 use std::{os::fd::OwnedFd, sync::Arc, time::Instant};
 
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 use super::{
     Connection, Shared,
-    state::{Answer, Outgoing, Reply},
+    observer::Watch,
+    state::{Answer, Claim, Outgoing, Reply},
 };
 use crate::{
     Error,
+    event::source::Source,
     stream::Stream,
     wire::{
         self,
@@ -29,8 +32,33 @@ impl Connection {
         files: Vec<OwnedFd>,
     ) -> Result<Reply, Error> {
         let message = encode(info, args, files)?;
-        let (pending, answer) = self.submit(info, message, false)?;
-        self.wait(info, pending, answer).await
+        let answered = self.observed(info, async {
+            let (pending, answer) = self.submit(info, message, false)?;
+            self.wait(info, pending, answer).await
+        });
+        answered.await
+    }
+
+    /// Tells the observer of a call, and the trace.
+    async fn observed(
+        &self,
+        info: &'static Info,
+        call: impl Future<Output = Result<Reply, Error>>,
+    ) -> Result<Reply, Error> {
+        let watch = Watch::begin(self.shared().options.observer.as_deref(), info.name);
+        let span = tracing::debug_span!(
+            "libvirt",
+            otel.name = info.name,
+            otel.kind = "client",
+            call = info.name,
+            error = tracing::field::Empty
+        );
+        let result = call.instrument(span.clone()).await;
+        if let Err(error) = &result {
+            span.record("error", tracing::field::display(error));
+        }
+        watch.end(&result);
+        result
     }
 
     /// Makes a call that opens a stream; the stream is there when the daemon has accepted.
@@ -39,16 +67,20 @@ impl Connection {
     /// As [`call`](Self::call).
     pub async fn open_stream<P: Procedure>(&self, args: &P::Args) -> Result<(P::Ret, Stream), Error> {
         let message = encode(&P::INFO, args, Vec::new())?;
-        let (pending, answer) = self.submit(&P::INFO, message, true)?;
-        let serial = pending.serial;
-        let reply = self.wait(&P::INFO, pending, answer).await?;
+        let mut serial = 0;
+        let accepted = self.observed(&P::INFO, async {
+            let (pending, answer) = self.submit(&P::INFO, message, true)?;
+            serial = pending.serial;
+            self.wait(&P::INFO, pending, answer).await
+        });
+        let reply = accepted.await?;
         let stream = Stream::new(self.clone(), serial, &P::INFO);
         let ret = P::Ret::decode(&mut Decoder::new(&reply.payload));
         Ok((ret.map_err(|error| Error::protocol(P::INFO.name, error))?, stream))
     }
 
-    /// Sends a call whose answer nobody needs.
-    pub(crate) fn notify<P: Procedure>(&self, args: &P::Args) {
+    /// Asks for no more events of a source, which is told when that was answered.
+    pub(crate) fn leave<P: Procedure>(&self, args: &P::Args, source: Source) {
         let Ok(mut message) = encode(&P::INFO, args, Vec::new()) else {
             return;
         };
@@ -56,7 +88,7 @@ impl Connection {
         let serial = state.next_serial();
         set_serial(&mut message, serial);
         // A connection that is gone has forgotten what this was to undo.
-        drop(state.submit(&P::INFO, serial, message, None));
+        drop(state.submit(&P::INFO, serial, message, Claim::Source(source)));
         state.wake_driver();
     }
 
@@ -74,7 +106,7 @@ impl Connection {
         if opens_stream {
             state.streams.register(serial, *info);
         }
-        if let Err(lost) = state.submit(info, serial, message, Some(answer)) {
+        if let Err(lost) = state.submit(info, serial, message, Claim::Caller(answer)) {
             state.streams.forget(serial);
             return Err(Error::disconnected(lost.reason, lost.sent));
         }

@@ -23,12 +23,16 @@ use crate::{
 mod call;
 mod driver;
 mod keepalive;
+mod observer;
 mod open;
 pub(crate) mod options;
 mod reason;
 pub(crate) mod state;
 
-pub use self::reason::Reason;
+pub use self::{
+    observer::{Ended, Observer},
+    reason::Reason,
+};
 
 /// A connection to a daemon.
 ///
@@ -132,6 +136,11 @@ impl Connection {
             handle: Arc::new(Handle { shared }),
             deadline,
         }
+    }
+
+    /// How long a call made through this handle may take.
+    pub(crate) const fn deadline(&self) -> Option<Duration> {
+        self.deadline
     }
 
     /// The same connection with another deadline for the calls made through this handle.

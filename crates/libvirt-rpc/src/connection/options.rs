@@ -1,10 +1,10 @@
 //! How a connection behaves.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "sasl")]
 use crate::sasl::credentials::Credentials;
-use crate::transport::ssh::Ssh;
+use crate::{connection::observer::Observer, transport::ssh::Ssh};
 
 /// Settings of a connection; the defaults suit a daemon with libvirt's own defaults.
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub struct Options {
     pub(crate) keepalive: Option<Keepalive>,
     pub(crate) stream_buffer: usize,
     pub(crate) event_queue: usize,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     #[cfg(feature = "sasl")]
     pub(crate) credentials: Option<Credentials>,
     pub(crate) ssh: Ssh,
@@ -65,6 +66,7 @@ impl Default for Options {
             }),
             stream_buffer: 4 << 20,
             event_queue: 1024,
+            observer: None,
             #[cfg(feature = "sasl")]
             credentials: None,
             ssh: Ssh::default(),
@@ -159,6 +161,13 @@ impl Options {
     #[must_use]
     pub fn without_keepalive(mut self) -> Self {
         self.keepalive = None;
+        self
+    }
+
+    /// Who is told of every call, for metrics.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
         self
     }
 

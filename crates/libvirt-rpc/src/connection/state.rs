@@ -1,11 +1,12 @@
 //! What a connection knows: calls in work and in the queue, what is to be written, streams, subscriptions.
 //!
-//! No I/O and no clock; the driver and the handles share it under one short lock.
+//! No I/O, and a clock only to say when a call's turn came; the driver and the handles share it under one short lock.
 
 use std::{
     collections::{HashMap, VecDeque},
     os::fd::OwnedFd,
     task::Waker,
+    time::Instant,
 };
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::Reason;
 use crate::{
-    event::router::Router,
+    event::{router::Router, source::Source},
     stream::table::Streams,
     wire::{
         frame::Header,
@@ -28,6 +29,8 @@ pub(crate) struct Reply {
     pub(crate) is_error: bool,
     pub(crate) payload: Bytes,
     pub(crate) files: Vec<OwnedFd>,
+    /// When the window let the call through.
+    pub(crate) turn: Option<Instant>,
 }
 
 /// No answer will come.
@@ -79,8 +82,18 @@ impl Outgoing {
 struct Call {
     priority: Priority,
     phase: Phase,
-    /// Nobody, when the caller wants no answer.
-    answer: Option<oneshot::Sender<Answer>>,
+    turn: Option<Instant>,
+    claim: Claim,
+}
+
+/// Who waits for the answer to a call.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    Caller(oneshot::Sender<Answer>),
+    /// Nobody but those who want to hear this anew, which the call ends.
+    Source(Source),
+    /// Nobody any more.
+    None,
 }
 
 #[derive(Debug)]
@@ -140,13 +153,7 @@ impl State {
     }
 
     /// Takes a call; it is written when the window lets it. `message.call` is its serial.
-    pub(crate) fn submit(
-        &mut self,
-        info: &Info,
-        serial: u32,
-        mut message: Outgoing,
-        answer: Option<oneshot::Sender<Answer>>,
-    ) -> Result<(), Lost> {
+    pub(crate) fn submit(&mut self, info: &Info, serial: u32, mut message: Outgoing, claim: Claim) -> Result<(), Lost> {
         if let Some(reason) = &self.closed {
             return Err(Lost {
                 reason: reason.clone(),
@@ -160,7 +167,8 @@ impl State {
             Call {
                 priority,
                 phase: Phase::Waiting(message),
-                answer,
+                turn: None,
+                claim,
             },
         );
         match priority {
@@ -187,7 +195,7 @@ impl State {
                 false
             }
             Some(call) => {
-                call.answer = None;
+                call.claim = Claim::None;
                 self.streams.abandon(serial);
                 matches!(call.phase, Phase::Sent)
             }
@@ -208,6 +216,7 @@ impl State {
                 continue;
             };
             if let Phase::Waiting(message) = std::mem::replace(&mut call.phase, Phase::Queued) {
+                call.turn = Some(Instant::now());
                 self.in_work += 1;
                 self.low_in_work += usize::from(call.priority == Priority::Low);
                 self.urgent.push_back(message);
@@ -247,14 +256,16 @@ impl State {
                 self.low_in_work -= usize::from(call.priority == Priority::Low && self.low_in_work > 0);
                 let is_error = header.status == MessageStatus::ERROR;
                 self.streams.opened(header.serial, !is_error);
-                match call.answer {
+                match call.claim {
                     // Unclaimed descriptors close when the answer is dropped.
-                    Some(answer) => drop(answer.send(Ok(Reply {
+                    Claim::Caller(answer) => drop(answer.send(Ok(Reply {
                         is_error,
                         payload,
                         files,
+                        turn: call.turn,
                     }))),
-                    None => self.streams.abandon(header.serial),
+                    Claim::Source(source) => self.router.sources.left(&source),
+                    Claim::None => self.streams.abandon(header.serial),
                 }
                 self.fill_window();
             }
@@ -282,7 +293,7 @@ impl State {
         self.low.clear();
         for (_, call) in self.calls.drain() {
             let sent = matches!(call.phase, Phase::Sent);
-            if let Some(answer) = call.answer {
+            if let Claim::Caller(answer) = call.claim {
                 drop(answer.send(Err(Lost {
                     reason: reason.clone(),
                     sent,
@@ -331,7 +342,7 @@ mod tests {
         let serial = state.next_serial();
         let (answer, wait) = oneshot::channel();
         state
-            .submit(&P::INFO, serial, Outgoing::new(vec![0; 28]), Some(answer))
+            .submit(&P::INFO, serial, Outgoing::new(vec![0; 28]), Claim::Caller(answer))
             .unwrap();
         (serial, wait)
     }
@@ -393,7 +404,7 @@ mod tests {
             .map(|(_, wait)| wait.try_recv().unwrap().unwrap_err().sent)
             .collect();
         assert_eq!(sent, [true, true, true, false, false]);
-        let after = state.submit(&DomainCreate::INFO, 9, Outgoing::new(Vec::new()), None);
+        let after = state.submit(&DomainCreate::INFO, 9, Outgoing::new(Vec::new()), Claim::None);
         assert!(!after.unwrap_err().sent);
     }
 

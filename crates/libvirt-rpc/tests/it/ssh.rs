@@ -372,3 +372,19 @@ async fn a_server_that_says_nothing_is_given_up_in_time() {
     let gone = open(&uri).await.unwrap_err();
     assert_eq!(gone.kind(), Kind::Connect, "{gone}");
 }
+
+/// Keys are rotated by putting others in their place.
+#[tokio::test]
+async fn a_key_that_was_exchanged_is_read_by_the_next_connection() {
+    let Some((daemon, sshd)) = both("ssh-rotated", FORWARDS).await else {
+        return;
+    };
+    let place = |key: &str| fs::copy(sshd.files.0.join(key), sshd.files.0.join("rotated")).unwrap();
+    let uri = sshd.uri(&daemon, "rotated", &sshd.knows("host"));
+    place("wrong");
+    assert_eq!(open(&uri).await.unwrap_err().kind(), Kind::Auth);
+    place("client");
+    works(&uri).await;
+    place("wrong");
+    assert_eq!(open(&uri).await.unwrap_err().kind(), Kind::Auth);
+}

@@ -108,7 +108,7 @@ impl Walk<'_> {
     }
 }
 
-fn join(at: &str, key: &str) -> String {
+pub(super) fn join(at: &str, key: &str) -> String {
     let quoted = if key.is_empty() || key.contains(['.', '"', ' ']) {
         format!("{key:?}")
     } else {

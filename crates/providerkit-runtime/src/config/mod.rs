@@ -144,6 +144,12 @@ impl<T> Loaded<T> {
         self.findings.origin(key)
     }
 
+    /// The configuration, as far as it fits.
+    #[must_use]
+    pub const fn config(&self) -> &T {
+        &self.config
+    }
+
     /// Turns the configuration into what the program works with, adding what a schema cannot find. Whatever the
     /// closure makes is only handed out if nothing was found.
     ///
@@ -152,6 +158,33 @@ impl<T> Loaded<T> {
     pub fn finish<S>(mut self, parse: impl FnOnce(T, &mut Findings) -> S) -> Result<S, Error> {
         let parsed = parse(self.config, &mut self.findings);
         self.findings.into_result().map(|()| parsed)
+    }
+}
+
+/// The keys, such as `listen.addr`, whose values differ between two configurations. Lists are compared as a whole.
+#[must_use]
+pub fn changed<T: Serialize>(before: &T, after: &T) -> Vec<String> {
+    let mut keys = Vec::new();
+    match (serde_json::to_value(before), serde_json::to_value(after)) {
+        (Ok(before), Ok(after)) => compare("", &before, &after, &mut keys),
+        // A configuration is made of what JSON can hold.
+        (Err(error), _) | (_, Err(error)) => tracing::warn!(%error, "two configurations cannot be compared"),
+    }
+    keys
+}
+
+fn compare(at: &str, before: &Json, after: &Json, keys: &mut Vec<String>) {
+    if before == after {
+        return;
+    }
+    let (Json::Object(before), Json::Object(after)) = (before, after) else {
+        return keys.push(at.to_owned());
+    };
+    let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    for name in names {
+        let absent = &Json::Null;
+        let (before, after) = (before.get(name).unwrap_or(absent), after.get(name).unwrap_or(absent));
+        compare(&check::join(at, name), before, after, keys);
     }
 }
 

@@ -1,11 +1,14 @@
-//! The port for probes and metrics. Plaintext: HTTP/1.1 for kubelet and Prometheus, HTTP/2 for gRPC health.
+//! The port for probes, metrics and the status page. Plaintext: HTTP/1.1 for kubelet and Prometheus, HTTP/2 for gRPC health.
 
 use std::{future::IntoFuture as _, io, net::SocketAddr, time::Duration};
 
 use axum::{
     Router,
-    extract::State,
-    http::{StatusCode, header::CONTENT_TYPE},
+    extract::{RawQuery, State},
+    http::{
+        StatusCode,
+        header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+    },
     response::IntoResponse,
     routing::get,
 };
@@ -18,7 +21,11 @@ use super::{
     health::{Health, Phase},
     spawn,
 };
-use crate::{settings::Admin, telemetry::Metrics};
+use crate::{
+    settings::Admin,
+    status::{Board, CONTENT_POLICY, PAGE},
+    telemetry::Metrics,
+};
 
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -34,7 +41,12 @@ impl Port {
     const GRACE: Duration = Duration::from_secs(1);
 
     /// Opens it; none if it is taken and nobody insists on it.
-    pub(super) async fn open(admin: &Admin, health: &Health, metrics: Option<Metrics>) -> Result<Option<Self>, Error> {
+    pub(super) async fn open(
+        admin: &Admin,
+        health: &Health,
+        metrics: Option<Metrics>,
+        board: &Board,
+    ) -> Result<Option<Self>, Error> {
         let (listener, address) = match bind(&admin.address).await {
             Ok(bound) => bound,
             Err(error) if admin.required => {
@@ -47,7 +59,7 @@ impl Port {
             }
         };
         let stop = CancellationToken::new();
-        let server = axum::serve(listener, router(health.clone(), metrics))
+        let server = axum::serve(listener, router(health.clone(), metrics, board.clone()))
             .with_graceful_shutdown(stop.clone().cancelled_owned());
         Ok(Some(Self {
             address,
@@ -70,23 +82,62 @@ impl Port {
     }
 }
 
-fn router(health: Health, metrics: Option<Metrics>) -> Router {
+fn router(health: Health, metrics: Option<Metrics>, board: Board) -> Router {
     Router::new()
         .route_service("/grpc.health.v1.Health/{method}", health.service())
         .route("/livez", get(async || "ok\n"))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .with_state(health)
+        .route("/", get(page))
+        .route("/status", get(page))
+        .route("/status.json", get(status))
+        .with_state((health, board))
         .route("/metrics", get(render).with_state(metrics))
 }
 
-async fn ready(State(health): State<Health>) -> impl IntoResponse {
+/// Hosts that are down do not make us unready: those of other zones serve. With `?verbose` they are named.
+async fn ready(State((health, board)): State<(Health, Board)>, RawQuery(query): RawQuery) -> impl IntoResponse {
     let phase = health.phase();
     let code = match phase {
         Phase::Serving => StatusCode::OK,
         Phase::Starting | Phase::Stopping => StatusCode::SERVICE_UNAVAILABLE,
     };
-    (code, format!("{}\n", phase.name()))
+    let mut text = format!("{}\n", phase.name());
+    if query.is_some_and(|query| {
+        query
+            .split('&')
+            .any(|word| word == "verbose" || word.starts_with("verbose="))
+    }) {
+        for host in board.hosts() {
+            let (mark, state) = match (&host.down, &host.closed) {
+                (Some(reason), _) => ("-", format!("down: {reason}")),
+                (None, Some(reason)) => ("+", format!("up, closed: {reason}")),
+                (None, None) => ("+", "up".to_owned()),
+            };
+            text.push_str(&format!("[{mark}] host {} of zone {}: {state}\n", host.name, host.zone));
+        }
+    }
+    (code, text)
+}
+
+async fn page() -> impl IntoResponse {
+    let headers = [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, CONTENT_POLICY.as_str()),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, PAGE)
+}
+
+async fn status(State((health, board)): State<(Health, Board)>) -> impl IntoResponse {
+    let headers = [
+        (CONTENT_TYPE, "application/json"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    (headers, board.json(health.phase().name()))
 }
 
 async fn render(State(metrics): State<Option<Metrics>>) -> impl IntoResponse {

@@ -1,13 +1,17 @@
 //! Whether we serve, as told to everybody who asks: HTTP probes, gRPC health, systemd.
 
+use std::collections::BTreeMap;
+
 use bigfleet_proto::SERVICE_NAME;
-use sd_notify::NotifyState;
 use tokio::sync::watch;
 use tonic_health::{
     ServingStatus,
     pb::health_server::HealthServer,
     server::{HealthReporter, HealthService},
 };
+
+use super::systemd;
+use crate::HostStatus;
 
 /// Where the process is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,25 +61,33 @@ impl Health {
     pub(super) async fn serving(&self) {
         self.phase.send_replace(Phase::Serving);
         self.report(ServingStatus::Serving).await;
-        notify(&NotifyState::Ready);
+        systemd::ready();
     }
 
     pub(super) async fn stopping(&self) {
         self.phase.send_replace(Phase::Stopping);
         self.report(ServingStatus::NotServing).await;
-        notify(&NotifyState::Stopping);
+        systemd::stopping();
+    }
+
+    /// Tells of each zone, under `zone/NAME`, whether one of its hosts can be reached.
+    pub(super) async fn zones(&self, hosts: &[HostStatus]) {
+        let mut zones = BTreeMap::<&str, bool>::new();
+        for host in hosts {
+            *zones.entry(&host.zone).or_insert(false) |= host.down.is_none();
+        }
+        for (zone, up) in zones {
+            let status = match self.phase() {
+                Phase::Serving if up => ServingStatus::Serving,
+                _ => ServingStatus::NotServing,
+            };
+            self.reporter.set_service_status(format!("zone/{zone}"), status).await;
+        }
     }
 
     async fn report(&self, status: ServingStatus) {
         for service in ["", SERVICE_NAME] {
             self.reporter.set_service_status(service, status).await;
         }
-    }
-}
-
-/// Does nothing where there is no systemd.
-fn notify(state: &NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
-        tracing::warn!(%error, "systemd cannot be told that we are {state:?}");
     }
 }

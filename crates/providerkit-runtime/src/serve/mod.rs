@@ -16,17 +16,19 @@ mod health;
 mod incoming;
 mod observe;
 mod signals;
+mod systemd;
 
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio_util::task::AbortOnDropHandle;
 use tonic::service::Routes;
 
-use self::health::Health;
 pub use self::signals::Signals;
+use self::{health::Health, signals::Request};
 use crate::{
     settings::{Address, Settings},
-    telemetry::Metrics,
+    status::{self, Board},
+    telemetry::{Metrics, names},
     tls::{self, Tls},
 };
 
@@ -38,6 +40,11 @@ pub trait Work: Send + Sync {
     /// Tells it that it is served now, and where: ports may have been left to the system to choose.
     fn serving(&self, grpc: SocketAddr, admin: Option<SocketAddr>) {
         let _ = (grpc, admin);
+    }
+
+    /// Reads the configuration again. What comes of it is logged.
+    fn reload(&self) -> impl Future<Output = ()> + Send {
+        async { tracing::warn!("there is no configuration to read again") }
     }
 
     /// From now on calls that change something are refused.
@@ -108,7 +115,22 @@ impl Error {
 pub async fn serve<W, E>(
     settings: &Settings,
     metrics: Option<Metrics>,
+    signals: Signals,
+    start: impl Future<Output = Result<W, E>>,
+) -> Result<Ended, Error>
+where
+    W: Work,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    serve_with(settings, metrics, signals, Board::default(), start).await
+}
+
+/// The same, with a status page.
+pub(crate) async fn serve_with<W, E>(
+    settings: &Settings,
+    metrics: Option<Metrics>,
     mut signals: Signals,
+    board: Board,
     start: impl Future<Output = Result<W, E>>,
 ) -> Result<Ended, Error>
 where
@@ -124,12 +146,12 @@ where
         .clone()
         .map(|metrics| spawn(async move { metrics.upkeep().await }));
     let admin = match &settings.admin {
-        Some(admin) => admin::Port::open(admin, &health, metrics).await?,
+        Some(admin) => admin::Port::open(admin, &health, metrics, &board).await?,
         None => None,
     };
     let work = tokio::select! {
         started = start => started.map_err(|error| Error::Start(error.into()))?,
-        signal = signals.next() => {
+        signal = signals.end() => {
             tracing::info!(signal, "leaving before everything was loaded");
             return Ok(Ended::Orderly);
         }
@@ -140,13 +162,28 @@ where
     work.serving(address, admin.as_ref().map(admin::Port::address));
     let (tls, provider) = (settings.listen.tls.is_some(), &*settings.provider);
     tracing::info!(%address, tls, provider, "serving");
-    tokio::select! {
-        signal = signals.next() => tracing::info!(signal, "leaving; a second signal exits at once"),
-        error = server.failed() => return Err(Error::Server(error)),
+    let history = spawn(keep_history(board, health.clone()));
+    let watchdog = systemd::feed_watchdog().map(spawn);
+    loop {
+        let request = tokio::select! {
+            request = signals.request() => request,
+            error = server.failed() => return Err(Error::Server(error)),
+        };
+        match request {
+            Request::Reload => {
+                systemd::reloading();
+                work.reload().await;
+                systemd::reloaded();
+            }
+            Request::End(signal) => {
+                tracing::info!(signal, "leaving; a second signal exits at once");
+                break;
+            }
+        }
     }
     let ended = tokio::select! {
         () = leave(settings, &health, &work, server) => Ended::Orderly,
-        signal = signals.next() => {
+        signal = signals.end() => {
             tracing::warn!(signal, "exiting at once");
             return Ok(Ended::AtOnce);
         }
@@ -154,16 +191,30 @@ where
     if let Some(admin) = admin {
         admin.close().await;
     }
-    drop(upkeep);
+    drop((upkeep, watchdog, history));
     Ok(ended)
+}
+
+/// Never ends by itself.
+async fn keep_history(board: Board, health: Health) {
+    let mut ticks = tokio::time::interval(status::PACE);
+    loop {
+        ticks.tick().await;
+        if let Some(hosts) = board.sample() {
+            health.zones(&hosts).await;
+        }
+    }
 }
 
 async fn leave<W: Work>(settings: &Settings, health: &Health, work: &W, server: grpc::Running) {
     health.stopping().await;
+    names::shutdown_phase("delay");
     tokio::time::sleep(settings.shutdown.delay).await;
     work.refuse_mutations();
+    names::shutdown_phase("grace");
     let grace = settings.shutdown.grace;
     tokio::join!(server.close(grace), work.stop(grace));
+    names::shutdown_phase("closed");
     tracing::info!("left in order");
 }
 

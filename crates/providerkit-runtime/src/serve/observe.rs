@@ -13,9 +13,10 @@ use bigfleet_proto::SERVICE_NAME;
 use http::{Request, Response};
 use tonic::{Code, Status, body::Body};
 use tower::{Layer, Service};
+use tracing::Instrument as _;
 
 use super::connection::Peer;
-use crate::telemetry::names;
+use crate::telemetry::{names, trace};
 
 /// Wraps a gRPC service.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,15 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let call = Call::begin(request.uri().path());
+        let span = tracing::debug_span!(
+            "grpc",
+            otel.name = call.method,
+            otel.kind = "server",
+            rpc.system = "grpc",
+            rpc.method = call.method,
+            rpc.grpc.status_code = tracing::field::Empty,
+        );
+        trace::continue_trace(&span, request.headers());
         identify(&mut request);
         let peer = request.extensions().get::<Peer>();
         let peer = peer.map(|peer| tracing::field::display(peer.address));
@@ -57,21 +67,29 @@ where
         // The one that was seen to be ready is the one to call.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
-        Box::pin(async move {
+        let recorded = span.clone();
+        let answered = async move {
             let answered = catch(async move { inner.call(request).await }).await;
             let response = answered
                 .unwrap_or_else(|| Ok(Status::internal("the provider has a bug here; its log tells more").into_http()));
             let response = response?;
-            call.end(code(&response));
+            let code = code(&response);
+            recorded.record("rpc.grpc.status_code", code as i32);
+            call.end(code);
             Ok(response)
-        })
+        };
+        Box::pin(answered.instrument(span))
     }
 }
 
-/// Puts what TLS knows of the caller where the service looks for it.
+/// Puts what is known of the caller where the service looks for it.
 fn identify(request: &mut Request<Body>) {
     let peer = request.extensions().get::<Peer>();
-    if let Some(caller) = peer.and_then(|peer| peer.caller.clone()) {
+    let Some(Peer { address, caller }) = peer.cloned() else {
+        return;
+    };
+    request.extensions_mut().insert(providerkit::Peer(address));
+    if let Some(caller) = caller {
         request.extensions_mut().insert(caller);
     }
 }
@@ -130,9 +148,11 @@ impl Drop for Call {
 /// The label of a path: one of a fixed set, because paths are the callers' to choose.
 fn method(path: &str) -> &'static str {
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or_default();
-    let known = ["Create", "Configure", "Drain", "Delete", "Get", "List"];
     match service {
-        SERVICE_NAME => known.into_iter().find(|name| *name == method).unwrap_or("unknown"),
+        SERVICE_NAME => names::METHODS
+            .into_iter()
+            .find(|name| *name == method)
+            .unwrap_or("unknown"),
         "grpc.health.v1.Health" => "Health",
         "grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection" => "Reflection",
         _ => "unknown",

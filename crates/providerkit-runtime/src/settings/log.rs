@@ -14,6 +14,8 @@ pub struct LogConfig {
     pub format: LogFormat,
     /// `error`, `warn`, `info`, `debug` or `trace`, and for parts of the program `part=level`, separated by commas.
     pub level: String,
+    /// Whether every change that BigFleet was granted is logged, as one JSON object of target `audit`, whatever the level.
+    pub audit: bool,
 }
 
 impl Default for LogConfig {
@@ -21,6 +23,7 @@ impl Default for LogConfig {
         Self {
             format: LogFormat::Auto,
             level: "info".into(),
+            audit: true,
         }
     }
 }
@@ -45,6 +48,8 @@ pub enum LogFormat {
 pub struct Log {
     /// How lines look.
     pub format: LogFormat,
+    /// Whether every change that was granted is logged.
+    pub audit: bool,
     filter: String,
 }
 
@@ -56,6 +61,7 @@ impl Log {
         }
         Self {
             format: config.format,
+            audit: config.audit,
             filter: config.level,
         }
     }

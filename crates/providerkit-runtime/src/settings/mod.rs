@@ -8,6 +8,7 @@ mod admin;
 mod listen;
 mod log;
 mod shutdown;
+mod traces;
 mod transitions;
 
 use std::{path::PathBuf, sync::Arc};
@@ -23,6 +24,7 @@ pub use self::{
     listen::{Listen, ListenConfig, TlsConfig, TlsFiles},
     log::{Log, LogConfig, LogFormat},
     shutdown::{Shutdown, ShutdownConfig},
+    traces::{Traces, TracesConfig},
     transitions::{FailedSlots, OnRestart, TimeoutsConfig, Transitions, TransitionsConfig},
 };
 
@@ -45,6 +47,8 @@ pub struct Config {
     pub shutdown: ShutdownConfig,
     /// What is logged, and how.
     pub log: LogConfig,
+    /// Where traces go.
+    pub traces: TracesConfig,
 }
 
 impl Default for Config {
@@ -57,6 +61,7 @@ impl Default for Config {
             transitions: TransitionsConfig::default(),
             shutdown: ShutdownConfig::default(),
             log: LogConfig::default(),
+            traces: TracesConfig::default(),
         }
     }
 }
@@ -79,6 +84,8 @@ pub struct Settings {
     pub shutdown: Shutdown,
     /// What is logged, and how.
     pub log: Log,
+    /// Where traces go.
+    pub traces: Traces,
 }
 
 impl Settings {
@@ -104,6 +111,7 @@ impl Settings {
             transitions: Transitions::parse(&config.transitions, findings),
             shutdown: Shutdown::parse(&config.shutdown),
             log: Log::parse(config.log, findings),
+            traces: Traces::parse(config.traces, findings),
         }
     }
 }

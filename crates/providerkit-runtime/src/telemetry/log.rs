@@ -1,41 +1,90 @@
 //! Log lines on standard error.
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    error::Error as StdError,
+    io::{self, IsTerminal as _},
+};
 
-use tracing::Subscriber;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::{FilterExt as _, FilterFn, filter_fn},
+    fmt::MakeWriter,
+    layer::SubscriberExt as _,
+    reload,
+};
 
-use super::Error;
 use crate::settings::{Log, LogFormat};
 
-/// Begins to log to standard error, for the whole process.
-///
-/// # Errors
-/// When logging was begun before.
-pub fn init(log: &Log) -> Result<(), Error> {
-    let terminal = io::stderr().is_terminal();
-    tracing::subscriber::set_global_default(subscriber(log, terminal, io::stderr))
-        .map_err(|error| Error::new("logging", error))
+/// The target of lines that tell which change was granted to whom.
+const AUDIT: &str = "audit";
+
+pub(super) type Boxed = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Decides what is logged, and may be told otherwise.
+pub(super) struct Level(reload::Handle<EnvFilter, Registry>);
+
+impl Level {
+    pub(super) fn set(&self, log: &Log) -> Result<(), Box<dyn StdError + Send + Sync>> {
+        self.0.reload(log.filter()).map_err(Into::into)
+    }
 }
 
-fn subscriber<W>(log: &Log, terminal: bool, writer: W) -> Box<dyn Subscriber + Send + Sync>
+/// Lines on standard error, and `more`.
+pub(super) fn subscriber(log: &Log, more: Option<Boxed>) -> (impl tracing::Subscriber + Send + Sync, Level) {
+    let (mut layers, level) = lines(log, io::stderr().is_terminal(), io::stderr);
+    layers.extend(more);
+    (Registry::default().with(layers), level)
+}
+
+fn lines<W>(log: &Log, terminal: bool, writer: W) -> (Vec<Boxed>, Level)
 where
-    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    W: for<'a> MakeWriter<'a> + Clone + Send + Sync + 'static,
 {
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(log.filter())
-        .with_writer(writer);
+    let (filter, handle) = reload::Layer::new(log.filter());
+    let filter = filter.and(FilterFn::new(|metadata| metadata.target() != AUDIT));
     let text = match log.format {
         LogFormat::Auto => terminal,
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
-    if text {
+    let base = tracing_subscriber::fmt::layer().with_writer(writer.clone());
+    let lines: Boxed = if text {
         let colours = terminal && std::env::var_os("NO_COLOR").is_none();
-        Box::new(lines.with_ansi(colours).finish())
+        Box::new(base.with_ansi(colours).with_filter(filter))
     } else {
-        Box::new(lines.json().flatten_event(true).with_current_span(false).finish())
+        Box::new(json(base).with_filter(filter))
+    };
+    let mut layers = vec![lines];
+    if log.audit {
+        let base = tracing_subscriber::fmt::layer().with_writer(writer);
+        layers.push(Box::new(json(base).with_current_span(false).with_filter(filter_fn(
+            |metadata| metadata.is_event() && metadata.target() == AUDIT,
+        ))));
     }
+    (layers, Level(handle))
+}
+
+type Json<W> = tracing_subscriber::fmt::Layer<
+    Registry,
+    tracing_subscriber::fmt::format::JsonFields,
+    tracing_subscriber::fmt::format::Format<tracing_subscriber::fmt::format::Json>,
+    W,
+>;
+
+/// One object a line, with what is known of the transition it belongs to.
+fn json<W>(
+    layer: tracing_subscriber::fmt::Layer<
+        Registry,
+        tracing_subscriber::fmt::format::DefaultFields,
+        tracing_subscriber::fmt::format::Format,
+        W,
+    >,
+) -> Json<W> {
+    layer
+        .json()
+        .flatten_event(true)
+        .with_current_span(true)
+        .with_span_list(false)
 }
 
 #[cfg(test)]
@@ -71,7 +120,8 @@ mod tests {
         let settings = loader.load().finish(Settings::parse).unwrap();
         let buffer = Buffer::default();
         let writer = buffer.clone();
-        let subscriber = subscriber(&settings.log, false, move || writer.clone());
+        let (layers, _level) = lines(&settings.log, false, move || writer.clone());
+        let subscriber = Registry::default().with(layers);
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(machine_id = "m-1", "created");
             tracing::debug!("detail");
@@ -104,5 +154,45 @@ mod tests {
         assert_eq!(logged(&[("log.level", "debug")]).lines().count(), 2);
         let part = logged(&[("log.level", "warn,providerkit_runtime=debug")]);
         assert_eq!(part.lines().count(), 2);
+    }
+
+    #[test]
+    fn audit_lines_are_json_and_written_whatever_the_level_unless_they_are_switched_off() {
+        let told = |flags: &[(&str, &str)]| {
+            let loader = flags.iter().fold(Loader::<Config>::new(), |loader, (key, text)| {
+                loader.flag(key, key, text)
+            });
+            let settings = loader.load().finish(Settings::parse).unwrap();
+            let buffer = Buffer::default();
+            let writer = buffer.clone();
+            let (layers, _level) = lines(&settings.log, false, move || writer.clone());
+            tracing::subscriber::with_default(Registry::default().with(layers), || {
+                tracing::info!(target: AUDIT, method = "Create", "granted");
+            });
+            let bytes = buffer.0.lock().unwrap().clone();
+            String::from_utf8(bytes).unwrap()
+        };
+        let line = told(&[("log.level", "off"), ("log.format", "text")]);
+        let line: serde_json::Value = serde_json::from_str(line.trim_end()).unwrap();
+        assert_eq!((&line["target"], &line["method"]), (&"audit".into(), &"Create".into()));
+        assert_eq!(told(&[("log.audit", "false")]), "");
+    }
+
+    #[test]
+    fn the_level_can_be_changed_while_it_logs() {
+        let loaded = |level: &str| {
+            let loader = Loader::<Config>::new().flag("l", "log.level", level);
+            loader.load().finish(Settings::parse).unwrap().log
+        };
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        let (layers, level) = lines(&loaded("warn"), false, move || writer.clone());
+        tracing::subscriber::with_default(Registry::default().with(layers), || {
+            tracing::info!("before");
+            level.set(&loaded("info")).unwrap();
+            tracing::info!("after");
+        });
+        let text = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("after") && !text.contains("before"), "{text}");
     }
 }

@@ -44,6 +44,7 @@ impl BuildInfo {
 pub struct Metrics {
     handle: PrometheusHandle,
     process: Collector,
+    build: Option<BuildInfo>,
     before: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -60,10 +61,11 @@ impl Metrics {
     /// When recording was begun before.
     pub fn install(prefix: &'static str, build: BuildInfo) -> Result<Self, Error> {
         let failed = |error| Error::new("metrics", error);
-        let (recorder, metrics) = Self::new(prefix).map_err(|error| failed(error.into()))?;
+        let (recorder, mut metrics) = Self::new(prefix).map_err(|error| failed(error.into()))?;
         metrics::set_global_recorder(recorder)
             .map_err(|error| failed(Box::<dyn std::error::Error + Send + Sync>::from(error.to_string())))?;
         metrics.begin(build);
+        metrics.build = Some(build);
         Ok(metrics)
     }
 
@@ -76,6 +78,7 @@ impl Metrics {
         let metrics = Self {
             handle: recorder.handle(),
             process: Collector::default(),
+            build: None,
             before: Arc::default(),
         };
         Ok((Prefixed::new(prefix, recorder), metrics))
@@ -89,6 +92,11 @@ impl Metrics {
             "version" => build.version, "revision" => build.revision, "rustc" => build.rustc
         )
         .set(1);
+    }
+
+    /// How the process was built.
+    pub(crate) fn build(&self) -> Option<BuildInfo> {
+        self.build
     }
 
     /// Gives somebody the chance to set gauges before they are read. The first to ask has it.

@@ -28,6 +28,8 @@ pub(crate) struct Call {
     /// `None`: unfenced.
     pub(crate) token: Option<Token>,
     pub(crate) arguments: Arguments,
+    /// The call in the caller's trace.
+    pub(crate) cause: tracing::Span,
 }
 
 #[derive(Clone, Debug)]
@@ -38,14 +40,20 @@ pub(crate) enum Arguments {
     Delete,
 }
 
+impl Arguments {
+    pub(crate) const fn transition(&self) -> Transition {
+        match self {
+            Self::Create => Transition::Create,
+            Self::Configure { .. } => Transition::Configure,
+            Self::Drain { .. } => Transition::Drain,
+            Self::Delete => Transition::Delete,
+        }
+    }
+}
+
 impl Call {
     pub(crate) const fn transition(&self) -> Transition {
-        match self.arguments {
-            Arguments::Create => Transition::Create,
-            Arguments::Configure { .. } => Transition::Configure,
-            Arguments::Drain { .. } => Transition::Drain,
-            Arguments::Delete => Transition::Delete,
-        }
+        self.arguments.transition()
     }
 }
 

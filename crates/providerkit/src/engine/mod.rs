@@ -13,12 +13,13 @@ mod reconcile;
 pub(crate) mod record;
 mod recycle;
 mod start;
+mod status;
 mod view;
 mod work;
 mod writer;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     fmt,
     sync::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -28,7 +29,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use providerkit_backend::{Backend, Capabilities, CapacityType, Machine, State};
+use providerkit_backend::{Backend, Capabilities, Machine, State};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -39,8 +40,9 @@ pub(crate) use self::{
 pub use self::{
     options::{FailedSlots, OnRestart, Options, Timeouts},
     start::StartError,
+    status::{Failed, Status, UnderWay},
 };
-use self::{view::View, writer::Command};
+use self::{status::Errors, view::View, writer::Command};
 use crate::{
     refusal::{Refusal, RefusalKind},
     store,
@@ -58,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) capabilities: Capabilities,
     view: RwLock<View>,
     pub(crate) commands: mpsc::Sender<Command>,
+    /// Why transitions failed last.
+    pub(crate) errors: Errors,
     /// Where the next capped, filtered, cursor-less List begins.
     rotation: Mutex<u64>,
     refusing: AtomicBool,
@@ -170,17 +174,22 @@ impl Engine {
     /// Sets the gauges that count machines; call it before they are read.
     pub fn record_gauges(&self) {
         let view = self.0.view();
-        for (zone, count) in &view.withheld {
-            metrics::gauge!(crate::metric::SLOTS_WITHHELD, "zone" => zone.to_string()).set(*count as f64);
+        let zones: HashSet<_> = view.tally.keys().map(|(_, zone, _)| zone).collect();
+        for zone in zones {
+            let count = view.withheld.get(zone).copied().unwrap_or(0);
+            metrics::gauge!(crate::metric::SLOTS_WITHHELD, "zone" => zone.to_string()).set(count as f64);
         }
-        for ((state, zone, capacity), count) in &view.tally {
-            let capacity: CapacityType = *capacity;
-            let labels = [
-                ("state", state.name().to_owned()),
-                ("zone", zone.to_string()),
-                ("capacity_type", capacity.name().to_owned()),
-            ];
-            metrics::gauge!(crate::metric::MACHINES, &labels).set(*count as f64);
+        let kinds: HashSet<_> = view.tally.keys().map(|(_, zone, capacity)| (zone, *capacity)).collect();
+        for (zone, capacity) in kinds {
+            for state in State::ALL {
+                let labels = [
+                    ("state", state.name().to_owned()),
+                    ("zone", zone.to_string()),
+                    ("capacity_type", capacity.name().to_owned()),
+                ];
+                let count = view.tally.get(&(state, Arc::clone(zone), capacity));
+                metrics::gauge!(crate::metric::MACHINES, &labels).set(count.copied().unwrap_or(0) as f64);
+            }
         }
     }
 

@@ -92,7 +92,7 @@ pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
         Ok(slots) => slots,
         Err(_elapsed) => Err(Error::new(format!("no description within {limit:?}"))),
     };
-    let outcome = if slots.is_ok() { "ok" } else { "error" };
+    let outcome = if slots.is_ok() { "success" } else { "error" };
     metrics::counter!(crate::metric::RECONCILES, "outcome" => outcome).increment(1);
     metrics::histogram!(crate::metric::RECONCILE_DURATION).record(begun.elapsed().as_secs_f64());
     let found = compare(shared, slots?, asked_at);

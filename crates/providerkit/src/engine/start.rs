@@ -19,6 +19,7 @@ use crate::{
         reconcile,
         record::{Record, Running},
         recycle,
+        status::Errors,
         view::View,
         work,
         writer::Writer,
@@ -101,6 +102,7 @@ impl Engine {
             .filter(|record| record.running.is_some() || record.failure.is_some())
             .cloned()
             .collect();
+        let errors = Errors::of(&view);
         let (commands, queue) = mpsc::channel(QUEUE);
         let shared = Arc::new(Shared {
             capabilities: backend.capabilities(),
@@ -108,6 +110,7 @@ impl Engine {
             backend,
             view: RwLock::new(view),
             commands,
+            errors,
             rotation: Mutex::new(0),
             refusing: AtomicBool::new(false),
             stop: CancellationToken::new(),
@@ -119,7 +122,7 @@ impl Engine {
         }
         shared.tasks.spawn(Writer::new(Arc::clone(&shared), store, queue).run());
         for record in &unfinished {
-            work::spawn(&shared, record);
+            work::spawn(&shared, record, &tracing::Span::none());
             recycle::spawn(&shared, record);
         }
         let engine = Self(Arc::clone(&shared));

@@ -47,6 +47,8 @@ pub(crate) struct Effects {
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) machines: HashMap<MachineId, Arc<Record>>,
+    /// Those with a transition under way.
+    pub(crate) under_way: HashMap<MachineId, Arc<Record>>,
     pub(crate) listing: Listing,
     /// Machines that no List shows, by ordinal.
     hidden: HashMap<u64, Hidden>,
@@ -163,6 +165,7 @@ impl View {
         drop(places);
         let mut view = Self {
             machines: HashMap::with_capacity(records.len()),
+            under_way: HashMap::new(),
             listing: Listing::default(),
             hidden: HashMap::new(),
             withheld: HashMap::new(),
@@ -191,7 +194,9 @@ impl View {
         for record in records {
             view.count(&record, true);
             view.shapes.insert(&record.shape);
-            view.machines.insert(record.machine.id.clone(), Arc::new(record));
+            let record = Arc::new(record);
+            view.follow(&record.machine.id, Some(&record));
+            view.machines.insert(record.machine.id.clone(), record);
         }
         view
     }
@@ -207,6 +212,7 @@ impl View {
             self.shapes.insert(shape);
         }
         for (id, now) in effects.machines {
+            self.follow(&id, now.as_ref().map(|(record, _)| record));
             let old = match &now {
                 Some((record, _)) => self.machines.insert(id, Arc::clone(record)),
                 None => self.machines.remove(&id),
@@ -274,6 +280,13 @@ impl View {
             (None, Some(ordinal)) if was_hidden => drop(self.hidden.remove(&ordinal)),
             (None, Some(ordinal)) => self.listing.remove(ordinal),
             (None, None) => {}
+        }
+    }
+
+    fn follow(&mut self, id: &MachineId, now: Option<&Arc<Record>>) {
+        match now.filter(|record| record.running.is_some()) {
+            Some(record) => drop(self.under_way.insert(id.clone(), Arc::clone(record))),
+            None => drop(self.under_way.remove(id)),
         }
     }
 

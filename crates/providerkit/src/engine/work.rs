@@ -12,6 +12,7 @@ use providerkit_backend::{
     Backend, ConfigureRequest, CreateRequest, Created, DeleteRequest, DrainRequest, Operation, ReadyRequest, Transition,
 };
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
+use tracing::{Instrument as _, Span};
 
 use crate::{
     engine::{
@@ -24,16 +25,28 @@ use crate::{
     validate,
 };
 
-/// Starts the work of a record's running transition, with what is left of its time.
-pub(crate) fn spawn(shared: &Arc<Shared>, record: &Arc<Record>) {
+/// Starts the work of a record's running transition, with what is left of its time. Its span is linked to the call that
+/// caused it, and not a part of it: the call has long been answered when the transition ends.
+pub(crate) fn spawn(shared: &Arc<Shared>, record: &Arc<Record>, cause: &Span) {
     let Some(running) = record.running.clone() else {
         return;
     };
     let (shared, record) = (Arc::clone(shared), Arc::clone(record));
+    let span = tracing::info_span!(
+        parent: None,
+        "transition",
+        otel.name = running.transition.name(),
+        machine_id = %record.machine.id,
+        op_id = %running.id,
+        transition = running.transition.name(),
+        attempt = running.attempt,
+        outcome = tracing::field::Empty,
+    );
+    span.follows_from(cause);
     let task = shared
         .transitions
         .track_future(drive(Arc::clone(&shared), record, running));
-    tokio::spawn(task);
+    tokio::spawn(task.instrument(span));
 }
 
 /// What is left, by a clock that may have been set meanwhile: never more than the whole.
@@ -58,7 +71,7 @@ async fn drive(shared: Arc<Shared>, record: Arc<Record>, running: Arc<Running>) 
         waiting_for_node: Arc::clone(&waiting_for_node),
     };
     // Nothing is begun that there is no time for: a deadline may have passed while nobody ran.
-    let mut attempt = (!budget.is_zero()).then(|| AbortOnDrop(tokio::spawn(attempt.run())));
+    let mut attempt = (!budget.is_zero()).then(|| AbortOnDrop(tokio::spawn(attempt.run().in_current_span())));
     let end = tokio::select! {
         biased;
         // What runs is in the store: the next start drives it on.
@@ -75,6 +88,7 @@ async fn drive(shared: Arc<Shared>, record: Arc<Record>, running: Arc<Running>) 
         (Err(_), true) => "timeout",
         (Err(_), false) => "failed",
     };
+    Span::current().record("outcome", label);
     let Some(record) = finish(&shared, &record, &running, outcome).await else {
         return;
     };
@@ -152,7 +166,9 @@ async fn finish(shared: &Shared, record: &Record, running: &Running, outcome: Ou
     shared.commands.send(command).await.ok()?;
     // Stopped while the disk does not take it: the next start drives the transition on.
     let record = shared.stop.run_until_cancelled(ended).await?.ok()?;
-    if record.is_none() {
+    if let Some(record) = &record {
+        shared.errors.note(record);
+    } else {
         metrics::counter!(crate::metric::LATE_RESULTS).increment(1);
         tracing::info!(machine_id = %machine, op_id = %operation, "a late result was discarded");
     }

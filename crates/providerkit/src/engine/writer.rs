@@ -88,6 +88,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>, store: Box<dyn Store>, queue: mpsc::Receiver<Command>) -> Self {
+        record_size(&*store);
         let settle = store.unsettled().then(Instant::now);
         let (waiting, evicted) = (VecDeque::new(), Vec::new());
         Self {
@@ -224,7 +225,12 @@ impl Writer {
 
     async fn commit(&mut self, changes: Vec<Change>) -> Result<(), store::Error> {
         let begun = Instant::now();
-        let result = self.blocking(move |store| store.commit(&changes)).await;
+        let commit = move |store: &mut dyn Store| {
+            let result = store.commit(&changes);
+            record_size(store);
+            result
+        };
+        let result = self.blocking(commit).await;
         metrics::histogram!(crate::metric::STORE_COMMIT_DURATION).record(begun.elapsed().as_secs_f64());
         if self.settle.is_none() && self.store.as_ref().is_some_and(|store| store.unsettled()) {
             self.settle = Some(Instant::now() + SETTLE_AFTER);
@@ -288,7 +294,7 @@ impl Writer {
                         transition = call.transition().name(),
                         "accepted"
                     );
-                    work::spawn(&self.shared, &accepted.record);
+                    work::spawn(&self.shared, &accepted.record, &call.cause);
                 }
                 reply.send(result).ok();
             }
@@ -333,6 +339,12 @@ impl Writer {
                 done.send(result.take().unwrap_or(Ok(()))).ok();
             }
         }
+    }
+}
+
+fn record_size(store: &dyn Store) {
+    if let Some(bytes) = store.size() {
+        metrics::gauge!(crate::metric::STORE_SIZE).set(bytes as f64);
     }
 }
 

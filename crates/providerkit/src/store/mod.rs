@@ -108,6 +108,11 @@ pub trait Store: Send + 'static {
         false
     }
 
+    /// How many bytes it takes, where that can be told.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
     /// Ends it cleanly.
     ///
     /// # Errors

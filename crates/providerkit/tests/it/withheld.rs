@@ -304,11 +304,11 @@ async fn withheld_slots_are_counted_by_zone_and_back_to_zero() {
     *backend.slots.lock().unwrap() = offer(false);
     let p = Provider::start(Memory::default(), Arc::clone(&backend)).await;
     let gauges = Gauges::default();
-    assert_eq!(gauges.withheld(&p), [].into());
+    let zones = |a, b| [("zone=a".to_owned(), a), ("zone=b".to_owned(), b)].into();
+    assert_eq!(gauges.withheld(&p), zones(0.0, 0.0), "shown from the start");
     p.idle("m-0").await;
     *backend.slots.lock().unwrap() = offer(true);
     next_look().await;
-    let zones = |a, b| [("zone=a".to_owned(), a), ("zone=b".to_owned(), b)].into();
     assert_eq!(
         gauges.withheld(&p),
         zones(1.0, 1.0),

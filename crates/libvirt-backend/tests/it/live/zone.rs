@@ -21,6 +21,7 @@ async fn machines_of_a_zone_are_spread_over_its_hosts_and_found_there() {
         hosts.push(HostSettings {
             name: "rack1-host-2".into(),
             endpoint: Endpoint::Uri(two.uri()),
+            cordon: false,
         });
     }
     let mut first = Walk::new(settings).await;

@@ -80,6 +80,13 @@ impl Store for Sqlite {
         self.unsettled
     }
 
+    fn size(&self) -> Option<u64> {
+        let file = std::fs::metadata(&self.path).ok()?.len();
+        // Not there until something was written.
+        let log = std::fs::metadata(open::beside(&self.path, "-wal")).map_or(0, |log| log.len());
+        Some(file + log)
+    }
+
     fn close(self: Box<Self>) -> Result<(), Error> {
         let Self {
             connection, path, lock, ..
