@@ -1,4 +1,4 @@
-//! What the binary knows of its own making. The commit comes from the environment of the build, because a source
+//! What the binary knows of its own making. Commit and date come from the environment of the build, because a source
 //! package has no repository to ask.
 
 #![allow(clippy::print_stdout, reason = "how a build script speaks")]
@@ -7,11 +7,19 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=BUILD_REVISION");
-    let revision = std::env::var("BUILD_REVISION").unwrap_or_else(|_| "unknown".to_owned());
-    println!("cargo::rustc-env=LIBVIRT_PROVIDER_REVISION={revision}");
-    let compiler = compiler().unwrap_or_else(|| "unknown".to_owned());
-    println!("cargo::rustc-env=LIBVIRT_PROVIDER_RUSTC={compiler}");
+    let given = |name: &str| {
+        println!("cargo::rerun-if-env-changed={name}");
+        std::env::var(name).ok()
+    };
+    let tell = |name: &str, value: Option<String>| {
+        let value = value.unwrap_or_else(|| "unknown".to_owned());
+        println!("cargo::rustc-env=LIBVIRT_PROVIDER_{name}={value}");
+    };
+    tell("REVISION", given("BUILD_REVISION"));
+    tell("DATE", given("BUILD_DATE"));
+    tell("TARGET", std::env::var("TARGET").ok());
+    tell("PROFILE", std::env::var("PROFILE").ok());
+    tell("RUSTC", compiler());
 }
 
 /// The version of the compiler, such as `1.95.0`.

@@ -6,8 +6,7 @@ use libvirt_backend::{HostState, Libvirt};
 use providerkit_runtime::{HostStatus, Operator, Reloaded, Share, Storage, config};
 
 use crate::{
-    ENVIRONMENT_PREFIX,
-    cli::Invocation,
+    cli::Flags,
     config::{Config, Settings, Substrate},
 };
 
@@ -17,16 +16,16 @@ const ON_HOSTS: [&str; 4] = ["hosts", "connect", "default_zone", "capacity"];
 
 /// The binary's own part of the process.
 pub(crate) struct Operation {
-    invocation: Invocation,
+    flags: Flags,
     /// What the process was started with.
     started: Config,
     backend: Arc<OnceLock<Libvirt>>,
 }
 
 impl Operation {
-    pub(crate) fn new(invocation: Invocation, started: Config) -> Self {
+    pub(crate) fn new(flags: Flags, started: Config) -> Self {
         Self {
-            invocation,
+            flags,
             started,
             backend: Arc::default(),
         }
@@ -51,7 +50,7 @@ impl Operator for Operation {
     }
 
     fn reload(&self) -> Result<Reloaded, Vec<String>> {
-        let loaded = self.invocation.load(ENVIRONMENT_PREFIX, std::env::vars_os());
+        let loaded = self.flags.load(std::env::vars_os());
         let changed = config::changed(&self.started, loaded.config());
         let settings = loaded
             .finish(Settings::parse)

@@ -26,7 +26,7 @@ use crate::{
     failure::Failure,
     fleet::Fleet,
     guest::Stuck,
-    host::{Host, News},
+    host::{Host, Link, News},
     janitor::{self, Leftover},
     limit::within,
     metric::{self, Op},
@@ -71,6 +71,17 @@ impl Libvirt {
     #[must_use]
     pub fn start(settings: Settings) -> Self {
         metric::describe();
+        Self::open(settings, Inner::look_after)
+    }
+
+    /// As [`start`](Self::start), but nothing happens on the hosts by itself: no machine is started again, no leftover is
+    /// removed. For a look beside a provider that runs.
+    #[must_use]
+    pub fn observe(settings: Settings) -> Self {
+        Self::open(settings, Inner::connect)
+    }
+
+    fn open(settings: Settings, attend: fn(&Arc<Inner>, Host)) -> Self {
         let news = News::new();
         let unseen = Mutex::new(news.listen());
         let inner = Arc::new(Inner {
@@ -94,7 +105,7 @@ impl Libvirt {
         });
         inner.replace_fleet(Fleet::new(inner.fleet().catalogue.clone(), zones.collect()));
         for host in &inner.fleet().hosts {
-            inner.look_after(host.clone());
+            attend(&inner, host.clone());
         }
         Self(inner)
     }
@@ -127,6 +138,35 @@ impl Libvirt {
                 metric::record_use(host.zone(), host.name(), &uses);
             }
         }
+    }
+
+    /// Removes leftovers that [`leftovers`](Self::leftovers) found; says of each whether it was removed. A stray never is.
+    pub async fn remove_leftovers(
+        &self,
+        leftovers: Vec<(Arc<str>, Leftover)>,
+    ) -> Vec<(Arc<str>, Leftover, Result<bool, Error>)> {
+        let fleet = self.0.fleet();
+        let mut done = Vec::new();
+        for (name, leftover) in leftovers {
+            let host = fleet.hosts.iter().find(|host| *host.name() == name);
+            let removed = match host {
+                Some(host) => janitor::sweep(&self.0, host, &leftover).await.map_err(Error::from),
+                None => Ok(false),
+            };
+            done.push((name, leftover, removed));
+        }
+        done
+    }
+
+    /// The hosts that cannot be reached now, and why.
+    #[must_use]
+    pub fn unreachable(&self) -> Vec<(Arc<str>, Arc<str>)> {
+        let fleet = self.0.fleet();
+        let hosts = fleet.hosts.iter().filter_map(|host| match host.link() {
+            Link::Down { reason } => Some((Arc::clone(host.name()), reason)),
+            Link::Up(_) => None,
+        });
+        hosts.collect()
     }
 
     /// Ends all connections and tasks; machines stay as they are.

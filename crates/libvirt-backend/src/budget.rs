@@ -254,9 +254,7 @@ fn capacity(facts: &Facts, inventory: &Inventory, budget: &Budget) -> Need {
         disk_bytes: 0,
     };
     if let Some(pool) = inventory.pool {
-        let reserve = budget
-            .pool_reserve
-            .unwrap_or_else(|| (pool.capacity / 20).max(10 * GIB));
+        let reserve = pool_reserve(budget, pool.capacity);
         if pool.available > reserve {
             capacity.disk_bytes = scale(pool.capacity.saturating_sub(reserve), budget.storage_overcommit);
         }
@@ -282,6 +280,11 @@ fn allocated(inventory: &Inventory, provider: &str) -> Need {
 )]
 fn scale(total: u64, ratio: f64) -> u64 {
     (total as f64 * ratio) as u64
+}
+
+/// Bytes of a pool that stay free.
+pub(crate) fn pool_reserve(budget: &Budget, capacity: u64) -> u64 {
+    budget.pool_reserve.unwrap_or_else(|| (capacity / 20).max(10 * GIB))
 }
 
 #[cfg(test)]

@@ -191,10 +191,15 @@ impl Inner {
         Host::new(Arc::clone(zone), settings, self.news.clone(), self.stop.child_token())
     }
 
+    /// Keeps a host connected, from now on.
+    pub(crate) fn connect(self: &Arc<Self>, host: Host) {
+        let machine = Arc::new(self.settings.machine.clone());
+        self.tasks.spawn(host.supervise(machine));
+    }
+
     /// Keeps a host connected and its machines running, from now on.
     pub(crate) fn look_after(self: &Arc<Self>, host: Host) {
-        let machine = Arc::new(self.settings.machine.clone());
-        self.tasks.spawn(host.clone().supervise(machine));
+        self.connect(host.clone());
         self.tasks.spawn(Healer::new(Arc::clone(self), host).run());
     }
 

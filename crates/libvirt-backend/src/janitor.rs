@@ -195,7 +195,7 @@ fn verdict(known: Option<&Known>, seen: &Seen, owner: &Owner) -> Verdict {
 }
 
 /// Removes a leftover; whether there was anything to do.
-async fn sweep(inner: &Inner, host: &Host, leftover: &Leftover) -> Result<bool, Failure> {
+pub(crate) async fn sweep(inner: &Inner, host: &Host, leftover: &Leftover) -> Result<bool, Failure> {
     let Some(lanes) = host.lanes() else { return Ok(false) };
     match leftover {
         Leftover::Stray(..) => Ok(false),

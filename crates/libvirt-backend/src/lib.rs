@@ -23,6 +23,7 @@ mod configure;
 mod create;
 mod delivery;
 mod describe;
+pub mod doctor;
 mod drain;
 mod failure;
 mod fleet;
@@ -37,6 +38,7 @@ pub mod owner;
 mod plan;
 mod pool;
 mod remove;
+mod serial;
 pub mod settings;
 pub mod uri_policy;
 mod watched;
@@ -49,4 +51,6 @@ pub use crate::{
     fleet::{HostState, UpdateError},
     host::{Dial, Endpoint},
     janitor::Leftover,
+    plan::seed,
+    serial::Serial,
 };

@@ -9,10 +9,11 @@ use libvirt_rpc::wire::{
     },
     remote::record::DomainRef,
 };
-use providerkit_backend::{Machine, MachineId, OperationId, Profile};
+use providerkit_backend::{Error, Machine, MachineId, OperationId, Profile};
 use uuid::Uuid;
 
 use crate::{
+    catalogue::Catalogue,
     delivery::Delivery,
     failure::{Absent as _, Doing as _, Failure},
     host::{Host, Lanes, Seen, see},
@@ -172,6 +173,31 @@ impl Plan {
     }
 }
 
+/// The cloud-init image that an operation which makes a machine would give it.
+///
+/// # Errors
+/// When no slot of the settings has the machine, or its image cannot be made.
+pub fn seed(settings: Settings, machine: &MachineId, operation: OperationId) -> Result<Vec<u8>, Error> {
+    let catalogue = Catalogue::new(&settings.provider, &settings.offerings);
+    let slot = catalogue.slot_of(machine);
+    let Some(place) = catalogue.slot(slot) else {
+        let names = catalogue.slots().iter().map(|place| place.name.to_string());
+        return Err(Error::new(format!(
+            "no slot has machine `{machine}`; {}",
+            listed("there are", names)
+        )));
+    };
+    let profile = Machine::new(machine.clone(), Arc::clone(&place.profile));
+    let plan = Plan::new(
+        &Arc::new(settings),
+        &profile,
+        slot,
+        operation,
+        place.instance_type.clone(),
+    );
+    Ok(plan.seed(None)?)
+}
+
 /// A network of libvirt's that is not active makes the start fail (field report F95).
 async fn check_network(lanes: &Lanes, network: &Network, start: bool) -> Result<(), Failure> {
     let Network::Network(name) = network else {
@@ -180,17 +206,7 @@ async fn check_network(lanes: &Lanes, network: &Network, start: bool) -> Result<
     let control = &lanes.control;
     let doing = || format!("look up network `{name}`");
     let Some(network) = control.network_lookup_by_name(name).await.absent().doing(doing)? else {
-        let networks = control
-            .networks(ConnectListAllNetworksFlags::empty())
-            .await
-            .doing(doing)?;
-        let names = networks
-            .iter()
-            .map(|network| network.name.to_string_lossy().into_owned());
-        return Err(Failure::told(format!(
-            "there is no network `{name}`; {}: set `machine.networks` or define it",
-            listed("the host has", names)
-        )));
+        return Err(no_network(lanes, name).await?);
     };
     if control.network_is_active(&network).await.doing(doing)? {
         return Ok(());
@@ -206,6 +222,19 @@ async fn check_network(lanes: &Lanes, network: &Network, start: bool) -> Result<
         Err(_) if control.network_is_active(&network).await.doing(doing)? => Ok(()),
         started => started.doing(|| format!("start network `{name}`")),
     }
+}
+
+/// Says that there is no such network, and which there are.
+pub(crate) async fn no_network(lanes: &Lanes, name: &str) -> Result<Failure, Failure> {
+    let networks = lanes.control.networks(ConnectListAllNetworksFlags::empty()).await;
+    let networks = networks.doing(|| "list the networks".into())?;
+    let names = networks
+        .iter()
+        .map(|network| network.name.to_string_lossy().into_owned());
+    Ok(Failure::told(format!(
+        "there is no network `{name}`; {}: set `machine.networks` or define it",
+        listed("the host has", names)
+    )))
 }
 
 /// The domain of a machine, if it is there and provably this provider's.

@@ -1,11 +1,14 @@
 //! The pool of a host: the golden image, and each machine's disk and seed.
 
-use libvirt_rpc::wire::{
-    constant::{
-        error::ErrorNumber,
-        storage::{ConnectListAllStoragePoolsFlags, StorageVolCreateFlags, StorageVolDeleteFlags, StorageVolType},
+use libvirt_rpc::{
+    api::PoolInfo,
+    wire::{
+        constant::{
+            error::ErrorNumber,
+            storage::{ConnectListAllStoragePoolsFlags, StorageVolCreateFlags, StorageVolDeleteFlags, StorageVolType},
+        },
+        remote::record::{StoragePoolRef, StorageVolRef},
     },
-    remote::record::{StoragePoolRef, StorageVolRef},
 };
 
 use crate::{
@@ -54,6 +57,10 @@ impl<'a> Pool<'a> {
             )));
         };
         Ok(Self { lanes, pool, name })
+    }
+
+    pub(crate) async fn info(&self) -> Result<PoolInfo, libvirt_rpc::Error> {
+        self.lanes.control.storage_pool_info(&self.pool).await
     }
 
     /// The golden image. One that was copied in behind libvirt's back is found by a refresh (field report F29).

@@ -34,6 +34,7 @@
 //!
 //! Where to start reading: [`serve`](mod@serve), which is the life of a process; then [`settings`] and [`config`].
 
+pub mod client;
 pub mod config;
 mod operate;
 mod provider;
@@ -41,7 +42,7 @@ pub mod serve;
 pub mod settings;
 mod status;
 pub mod telemetry;
-mod tls;
+pub mod tls;
 
 pub use crate::{
     operate::{HostStatus, Operator, Reloaded, Share, Storage},

@@ -3,13 +3,20 @@ use providerkit_runtime::config::Error;
 use super::*;
 use crate::config::{Fake, Settings, Substrate};
 
-fn parsed(arguments: &[&str]) -> Result<Invocation, clap::Error> {
+fn parsed(arguments: &[&str]) -> Result<Command, clap::Error> {
     let all = ["libvirt-provider"].iter().chain(arguments);
-    parse(all.map(OsString::from), "1.2.3")
+    parse(all.map(OsString::from))
+}
+
+fn flags(arguments: &[&str]) -> Flags {
+    match parsed(arguments).unwrap() {
+        Command::Serve { flags } | Command::Check { flags } => flags,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn settings(arguments: &[&str]) -> Result<Settings, Error> {
-    parsed(arguments).unwrap().load("T", []).finish(Settings::parse)
+    flags(arguments).load([]).finish(Settings::parse)
 }
 
 fn fake(settings: &Settings) -> Option<Fake> {
@@ -192,7 +199,7 @@ fn every_wrong_value_is_blamed_on_its_flag() {
 #[test]
 fn version_and_help_are_no_mistakes() {
     for (arguments, expected) in [
-        (["--version"], "libvirt-provider 1.2.3"),
+        (["--version"], env!("CARGO_PKG_VERSION")),
         (["-help"], "--use-fake-backend"),
     ] {
         let answer = parsed(&arguments).unwrap_err();
@@ -203,13 +210,42 @@ fn version_and_help_are_no_mistakes() {
 
 #[test]
 fn flags_win_over_the_environment() {
-    let variables = [("T__PROVIDER", "env"), ("T__FAKE__DELAY", "3s")].map(|(name, value)| (name.into(), value.into()));
-    let loaded = parsed(&["--provider=flag", "--use-fake-backend"])
-        .unwrap()
-        .load("T", variables);
+    let variables = [
+        ("LIBVIRT_PROVIDER__PROVIDER", "env"),
+        ("LIBVIRT_PROVIDER__FAKE__DELAY", "3s"),
+    ];
+    let variables = variables.map(|(name, value)| (name.into(), value.into()));
+    let loaded = flags(&["--provider=flag", "--use-fake-backend"]).load(variables);
     let settings = loaded.finish(Settings::parse).unwrap();
     assert_eq!(
         (&*settings.runtime.provider, fake(&settings).unwrap().delay.as_secs()),
         ("flag", 3)
     );
+}
+
+#[test]
+fn a_command_takes_the_flags_that_follow_it() {
+    for arguments in [
+        &["check", "--use-fake-backend"][..],
+        &["--use-fake-backend", "--check-config"],
+        &["check", "-use-fake-backend=1"],
+    ] {
+        let command = parsed(arguments).unwrap();
+        let Command::Check { flags } = command else {
+            panic!("{command:?}")
+        };
+        assert!(flags.load([]).finish(Settings::parse).is_ok(), "{arguments:?}");
+    }
+    let error = parsed(&["chekc"]).unwrap_err();
+    assert!(error.use_stderr() && error.to_string().contains("'check'"), "{error}");
+}
+
+#[test]
+fn every_flag_sets_keys_that_there_are() {
+    let keys: Vec<_> = providerkit_runtime::config::keys::<crate::config::Config>();
+    for flag in FLAGS {
+        for key in flag.keys {
+            assert!(keys.iter().any(|known| known.path == *key), "--{}: {key}", flag.name);
+        }
+    }
 }

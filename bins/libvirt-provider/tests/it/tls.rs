@@ -21,8 +21,8 @@ use crate::harness::{Client, Launch, Provider, Shard, Token, expect_ok, expect_s
 
 /// A certificate and its key.
 pub(crate) struct Leaf {
-    certificate: rcgen::Certificate,
-    key: KeyPair,
+    pub(crate) certificate: rcgen::Certificate,
+    pub(crate) key: KeyPair,
 }
 
 /// A CA, and the files a provider is given.
@@ -53,6 +53,16 @@ impl Authority {
         Leaf { certificate, key }
     }
 
+    /// A certificate for these names and addresses, from one year to another.
+    pub(crate) fn server(&self, names: &[&str], years: std::ops::Range<i32>) -> Leaf {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
+        params.not_before = rcgen::date_time_ymd(years.start, 1, 1);
+        params.not_after = rcgen::date_time_ymd(years.end, 1, 1);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        Leaf { certificate, key }
+    }
+
     /// A client certificate with these URIs.
     pub(crate) fn client(&self, uris: &[&str]) -> Leaf {
         self.sign(
@@ -62,7 +72,7 @@ impl Authority {
         )
     }
 
-    fn write(&self, name: &str, pem: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, pem: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         fs::write(&path, pem).unwrap();
         path
@@ -95,6 +105,11 @@ impl Authority {
     pub(crate) fn mutual(&self) -> Launch {
         let ca = self.write("ca.crt", &self.certificate.pem());
         self.launch().flag(format!("--tls-ca={}", ca.display()))
+    }
+
+    /// Its own certificate, in a file.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.write("ca.crt", &self.certificate.pem())
     }
 
     fn roots(&self) -> RootCertStore {

@@ -46,6 +46,10 @@ impl Endpoint {
             .keepalive(PING, PINGS)
             .connect_timeout(CONNECT)
             .observer(observer);
+        self.connect_with(options).await
+    }
+
+    pub(crate) async fn connect_with(&self, options: Options) -> Result<Connection, libvirt_rpc::Error> {
         match self {
             Self::Uri(uri) => Connection::open_with(uri, options).await,
             Self::Custom(dial) => dial.dial(options).await,

@@ -109,7 +109,8 @@ impl Walk<'_> {
 }
 
 pub(super) fn join(at: &str, key: &str) -> String {
-    let quoted = if key.is_empty() || key.contains(['.', '"', ' ']) {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let quoted = if key.is_empty() || !key.chars().all(bare) {
         format!("{key:?}")
     } else {
         key.to_owned()

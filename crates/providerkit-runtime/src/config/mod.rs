@@ -30,10 +30,13 @@
 
 mod check;
 mod coerce;
+mod document;
+mod effective;
 mod environment;
 mod finding;
 mod layer;
 mod period;
+mod reference;
 mod schema;
 
 use std::{ffi::OsString, marker::PhantomData, path::Path};
@@ -43,8 +46,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 
 pub use self::{
+    effective::Effective,
     finding::{Error, Finding, Findings, Origin},
     period::{InvalidPeriod, Period},
+    reference::{Holds, Key},
 };
 use self::{layer::Layers, schema::Node};
 
@@ -62,7 +67,7 @@ impl<T: Default + Serialize + DeserializeOwned + JsonSchema> Loader<T> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            schema: schemars::schema_for!(T).to_value(),
+            schema: document::schema::<T>(),
             layers: Layers::of_defaults(&T::default()),
             findings: Vec::new(),
             config: PhantomData,
@@ -118,6 +123,7 @@ impl<T: Default + Serialize + DeserializeOwned + JsonSchema> Loader<T> {
             T::default()
         });
         Loaded {
+            schema: self.schema,
             config,
             findings: Findings::new(self.findings, checked.origins),
         }
@@ -133,6 +139,7 @@ impl<T: Default + Serialize + DeserializeOwned + JsonSchema> Default for Loader<
 /// A configuration that fits its schema, and what had to be left out for that.
 #[derive(Debug)]
 pub struct Loaded<T> {
+    schema: Json,
     config: T,
     findings: Findings,
 }
@@ -188,8 +195,23 @@ fn compare(at: &str, before: &Json, after: &Json, keys: &mut Vec<String>) {
     }
 }
 
-/// The JSON schema of a configuration, for editors and charts.
+impl<T: Serialize> Loaded<T> {
+    /// Every key with its value and where that came from, the defaults included; fit to be shown.
+    #[must_use]
+    pub fn effective(&self) -> Vec<Effective> {
+        let config = serde_json::to_value(&self.config).unwrap_or_default();
+        effective::effective(&self.schema, config, &self.findings)
+    }
+}
+
+/// The JSON schema of a configuration, for editors and charts: in one piece, and closed but for tables of free names.
 #[must_use]
-pub fn schema<T: JsonSchema>() -> Json {
-    schemars::schema_for!(T).to_value()
+pub fn schema<T: Default + Serialize + JsonSchema>() -> Json {
+    document::schema::<T>()
+}
+
+/// Every key of a configuration, for documentation: values before tables, each table before its keys.
+#[must_use]
+pub fn keys<T: Default + Serialize + JsonSchema>() -> Vec<Key> {
+    reference::keys(&document::schema::<T>())
 }

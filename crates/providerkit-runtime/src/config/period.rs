@@ -8,6 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// The schema's name for it.
 pub(super) const FORMAT: &str = "go-duration";
 
+/// For those who check without us.
+const PATTERN: &str = r"^(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(h|m|s|ms|us|µs|ns))+)$";
+
 /// Longest first, so that a period is shown with as few parts as possible.
 const UNITS: [(&str, u64); 7] = [
     ("h", 3_600_000_000_000),
@@ -133,7 +136,7 @@ impl JsonSchema for Period {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": FORMAT })
+        json_schema!({ "type": "string", "format": FORMAT, "pattern": PATTERN })
     }
 }
 

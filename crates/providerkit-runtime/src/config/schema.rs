@@ -17,6 +17,16 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// Another place of the same schema.
+    pub(super) fn of(self, at: &'a Json) -> Self {
+        Self { at, ..self }
+    }
+
+    /// The place itself.
+    pub(super) fn json(self) -> &'a Json {
+        self.at
+    }
+
     /// The schemas of which a value has to fit one; `null` is left out, for it counts as unset.
     pub(super) fn alternatives(self) -> Vec<Self> {
         let mut found = Vec::new();
@@ -103,6 +113,33 @@ impl<'a> Node<'a> {
         kinds.join(" or ")
     }
 
+    /// What fits, in a word or two; the words of a choice stand elsewhere.
+    pub(super) fn kind(self) -> String {
+        if self.is("array") {
+            return match self.items().map(Self::kind).as_deref() {
+                None | Some("table") => "list".into(),
+                Some(items) => format!("list of {items}"),
+            };
+        }
+        let mut alternatives = self.alternatives();
+        alternatives.truncate(1);
+        let only = alternatives.pop();
+        let word = only.map(|node| match (node.is_period(), node.choices().is_empty()) {
+            (true, _) => "duration".into(),
+            (_, false) => "choice".into(),
+            _ => node.expected_alone(),
+        });
+        match word.as_deref() {
+            Some("`true` or `false`") => "boolean".into(),
+            Some("a table of keys") => "table".into(),
+            Some(word) => word
+                .trim_start_matches("a ")
+                .trim_end_matches(" of at least 0")
+                .to_owned(),
+            None => "text".into(),
+        }
+    }
+
     fn collect(self, found: &mut Vec<Self>, depth: usize) {
         // A schema that refers to itself without end is no shape at all.
         if depth > 16 || self.at.get("type").and_then(Json::as_str) == Some("null") {
@@ -134,7 +171,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    fn choices(self) -> Vec<&'a str> {
+    pub(super) fn choices(self) -> Vec<&'a str> {
         let listed = self.at.get("enum").and_then(Json::as_array);
         let single = self.at.get("const");
         let all = listed.into_iter().flatten().chain(single);

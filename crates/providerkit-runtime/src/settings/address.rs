@@ -20,6 +20,18 @@ impl Address {
         Self { host: None, port }
     }
 
+    /// The host; none for every interface.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    /// The port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// What to try to bind, in this order.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     })
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let missing = |source| Error::Missing {
         path: path.to_owned(),
         wanted: "certificate",

@@ -1,6 +1,7 @@
 //! TLS for the gRPC port: TLS 1.3 with ALPN `h2`, client certificates where an authority is given, and material that
 //! is read again when its files change.
 
+mod look;
 mod material;
 mod peer;
 mod reload;
@@ -13,6 +14,7 @@ use rustls::ServerConfig;
 use self::{material::Material, reload::Stamp};
 use crate::settings::TlsFiles;
 
+pub use self::look::{Certificate, look};
 pub(crate) use self::peer::caller;
 
 /// How often the files are looked at.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use providerkit_runtime::config::{Error, Loader, Origin, Period};
+use providerkit_runtime::config::{Error, Holds, Loader, Origin, Period};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -341,4 +341,78 @@ fn numbers_are_not_bent_into_shape() {
             "a.json: `zone_id` must be text, but is the number 7",
         ]
     );
+}
+
+/// For charts and editors, which have nothing but the document: a flattened table is one with its parent.
+#[test]
+fn the_schema_is_closed_where_names_are_fixed_and_has_the_defaults_of_the_whole() {
+    let schema = providerkit_runtime::config::schema::<Config>();
+    let properties = &schema["properties"];
+    for table in [
+        &schema,
+        &properties["listen"],
+        &properties["host"]["additionalProperties"],
+    ] {
+        assert_eq!(table["additionalProperties"], false, "{table:#}");
+    }
+    assert_eq!(properties["listen"]["properties"]["port"]["default"], 9000);
+    assert!(properties["state"]["default"].is_null() && properties["state"]["type"].is_array());
+    assert!(properties["listen"].get("default").is_none());
+    assert!(!schema.to_string().contains("$ref"), "{schema:#}");
+}
+
+#[test]
+fn every_key_is_described_with_what_it_holds() {
+    let keys = providerkit_runtime::config::keys::<Config>();
+    let key = |path: &str| {
+        keys.iter()
+            .find(|key| key.path == path)
+            .unwrap_or_else(|| panic!("{path}: {keys:#?}"))
+    };
+    for (path, kind, variable) in [
+        ("zone_id", "text", Some("LP__ZONE_ID")),
+        ("tags", "list of text", Some("LP__TAGS")),
+        ("ports", "list of whole number from 0 to 65535", Some("LP__PORTS")),
+        ("hold", "duration", Some("LP__HOLD")),
+        ("listen.reflection", "boolean", Some("LP__LISTEN__REFLECTION")),
+        ("host.<name>.uri", "text", None),
+    ] {
+        assert_eq!(key(path).holds, Holds::Value(kind.into()), "{path}");
+        assert_eq!(key(path).variable("LP").as_deref(), variable);
+    }
+    assert_eq!(
+        (&key("listen").holds, &key("host").holds),
+        (&Holds::Table, &Holds::Named)
+    );
+    let shapes = &key("shape").choices;
+    assert_eq!(shapes[1], ("square".to_owned(), "With corners.".to_owned()));
+    let place = |path: &str| keys.iter().position(|key| key.path == path);
+    assert!(
+        place("zone_id") < place("host") && place("host.<name>.weight") < place("listen"),
+        "{keys:#?}"
+    );
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default)]
+struct Login {
+    #[schemars(extend("writeOnly" = true))]
+    password: String,
+    uris: Vec<String>,
+}
+
+#[test]
+fn what_holds_is_shown_with_its_origin_but_no_secret_is() {
+    let loader = Loader::<Login>::new().flag("--password", "password", "hush");
+    let loaded = loader.flag("--uris", "uris", "a://u:hush@h/x,b://h").load();
+    let shown = loaded.effective();
+    let [password, uris] = &shown[..] else {
+        panic!("{shown:?}")
+    };
+    assert_eq!(
+        (&password.value, &password.origin),
+        (&"<redacted>".into(), &Origin::Flag("--password".into()))
+    );
+    assert_eq!(uris.value, serde_json::json!(["a://u:<redacted>@h/x", "b://h"]));
+    assert_eq!((uris.key.as_str(), &uris.path[..]), ("uris", &["uris".to_owned()][..]));
 }

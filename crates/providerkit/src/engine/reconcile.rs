@@ -7,14 +7,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use providerkit_backend::{Error, Known, MachineId, Profile, Slot};
+use providerkit_backend::{Error, MachineId, Profile, Slot};
 use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     engine::{
         Shared,
         finish::{self, Finding},
-        record::Record,
         writer::Command,
     },
     store, validate,
@@ -86,7 +85,7 @@ pub(crate) async fn look(shared: &Shared) -> Result<Look, Error> {
         let records: Vec<_> = view.machines.values().cloned().collect();
         (records, view.head)
     };
-    let known: Vec<_> = records.iter().map(|record| known(record)).collect();
+    let known: Vec<_> = records.iter().map(|record| record.known()).collect();
     drop(records);
     let slots = match tokio::time::timeout(limit, shared.backend.describe(&known)).await {
         Ok(slots) => slots,
@@ -124,17 +123,6 @@ pub(crate) async fn adopt(shared: &Shared, findings: Vec<Finding>) -> Result<(),
     }
     shared.commands.send(Command::ForgetShapes).await.ok();
     Ok(())
-}
-
-/// What the backend is told of a machine: a handful of shared texts.
-fn known(record: &Record) -> Known {
-    let known = Known::new(Arc::clone(&record.slot), record.machine.clone());
-    let under_way = record.running.as_deref().map(|running| running.id);
-    let uncleaned = record.failure.as_deref().filter(|failure| !failure.cleaned);
-    match under_way.or_else(|| uncleaned.map(|failure| failure.operation)) {
-        Some(operation) => known.operation(operation),
-        None => known,
-    }
 }
 
 fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {

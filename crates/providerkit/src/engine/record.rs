@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use providerkit_backend::{Machine, OperationId, Profile, State, Transition};
+use providerkit_backend::{Known, Machine, OperationId, Profile, State, Transition};
 
 use crate::{fence::Marks, idempotency::Operations};
 
@@ -133,6 +133,18 @@ impl Record {
             marks: Marks::default(),
             running: None,
             failure: None,
+        }
+    }
+
+    /// What a backend is told of it: a handful of shared texts.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        let known = Known::new(Arc::clone(&self.slot), self.machine.clone());
+        let under_way = self.running.as_deref().map(|running| running.id);
+        let uncleaned = self.failure.as_deref().filter(|failure| !failure.cleaned);
+        match under_way.or_else(|| uncleaned.map(|failure| failure.operation)) {
+            Some(operation) => known.operation(operation),
+            None => known,
         }
     }
 

@@ -14,7 +14,7 @@ use providerkit_backend::{MachineId, ShardId};
 pub use self::{
     error::{Error, ErrorKind},
     memory::Memory,
-    sqlite::Sqlite,
+    sqlite::{Found, Sqlite},
 };
 pub use crate::{
     engine::record::{Failure, Inputs, Record, Running, Shape},

@@ -6,6 +6,7 @@ mod expect;
 mod launch;
 mod port;
 mod random;
+mod run;
 mod step;
 mod token;
 mod walk;
@@ -17,6 +18,7 @@ pub(crate) use self::{
     launch::{Exit, Launch, Provider},
     port::fresh_port,
     random::Random,
+    run::{End, Run},
     step::Step,
     token::{Shard, Token},
     walk::{AWAIT, HOLD, by_id, eventually, host_of},

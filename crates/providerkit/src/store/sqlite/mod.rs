@@ -7,6 +7,7 @@
 //!   [`settle`](Store::settle) then empties the write-ahead log, where they would stay until overwritten.
 
 mod lock;
+mod look;
 mod open;
 mod read;
 mod schema;
@@ -19,6 +20,7 @@ use std::{
 
 use rusqlite::{Connection, config::DbConfig};
 
+pub use self::look::Found;
 use super::{Change, Error, ErrorKind, Snapshot, Store};
 
 /// See the module.
@@ -39,6 +41,23 @@ impl Sqlite {
     /// state of this or an older version (it is left untouched), [`ErrorKind::Io`] when the disk does not play along.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         open::open(path.as_ref())
+    }
+
+    /// What is at this path, without opening it for good; nothing where there is no file.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but never [`ErrorKind::InUse`].
+    pub fn find(path: impl AsRef<Path>) -> Result<Option<Found>, Error> {
+        look::find(path.as_ref())
+    }
+
+    /// Everything in the file at this path, which a provider may have open: its lock is not touched, and no byte of
+    /// file or log is changed.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), but never [`ErrorKind::InUse`]; also when the file is of an older version.
+    pub fn read(path: impl AsRef<Path>) -> Result<Snapshot, Error> {
+        look::read(path.as_ref())
     }
 
     fn failed(&self, what: &str, source: rusqlite::Error) -> Error {

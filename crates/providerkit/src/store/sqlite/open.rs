@@ -88,7 +88,7 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn unusable(path: &Path, error: rusqlite::Error) -> Error {
+pub(super) fn unusable(path: &Path, error: rusqlite::Error) -> Error {
     match kind_of(&error) {
         ErrorKind::Refused => refused(
             path,
@@ -100,7 +100,7 @@ fn unusable(path: &Path, error: rusqlite::Error) -> Error {
 }
 
 /// One name for one file, so that two ways to it meet at one lock.
-fn resolve(path: &Path) -> Result<PathBuf, Error> {
+pub(super) fn resolve(path: &Path) -> Result<PathBuf, Error> {
     if let Ok(real) = fs::canonicalize(path) {
         return Ok(real);
     }
@@ -156,13 +156,28 @@ fn prepare(draft: &Path) -> rusqlite::Result<()> {
     connection.close().map_err(|(_, error)| error)
 }
 
-/// Refuses what is not ours by the file's first bytes, before SQLite is let at it.
+/// Refuses what is not ours, and keeps it from others.
 fn examine(path: &Path) -> Result<(), Error> {
-    let unreadable =
-        |error| Error::new(ErrorKind::Io, format!("state file `{}` cannot be read", path.display())).with_source(error);
-    let mut file = File::open(path).map_err(unreadable)?;
+    let (_, file) = recognize(path)?;
+    let tightened = file
+        .metadata()
+        .map(|metadata| metadata.permissions())
+        .and_then(|mut permissions| {
+            if permissions.mode() & 0o077 == 0 {
+                return Ok(());
+            }
+            permissions.set_mode(0o600);
+            fs::set_permissions(path, permissions)
+        });
+    tightened.map_err(|error| unreadable(path, error))
+}
+
+/// The version and the file, if it is ours by its first bytes: before SQLite is let at it.
+pub(super) fn recognize(path: &Path) -> Result<(usize, File), Error> {
+    let mut file = File::open(path).map_err(|error| unreadable(path, error))?;
     let mut head = Vec::with_capacity(100);
-    file.by_ref().take(100).read_to_end(&mut head).map_err(unreadable)?;
+    let read = file.by_ref().take(100).read_to_end(&mut head);
+    read.map_err(|error| unreadable(path, error))?;
     if head.is_empty() {
         return Err(refused(
             path,
@@ -185,13 +200,13 @@ fn examine(path: &Path) -> Result<(), Error> {
     if application != schema::APPLICATION_ID {
         return Err(refused(path, "is a SQLite file of another program: name another one"));
     }
-    known_version(path, usize::try_from(version).unwrap_or(usize::MAX))?;
-    let mut permissions = file.metadata().map_err(unreadable)?.permissions();
-    if permissions.mode() & 0o077 != 0 {
-        permissions.set_mode(0o600);
-        fs::set_permissions(path, permissions).map_err(unreadable)?;
-    }
-    Ok(())
+    let version = usize::try_from(version).unwrap_or(usize::MAX);
+    known_version(path, version)?;
+    Ok((version, file))
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("state file `{}` cannot be read", path.display())).with_source(error)
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
