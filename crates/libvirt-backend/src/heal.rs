@@ -125,8 +125,8 @@ impl Healer {
         }
         self.imageless = count;
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        metrics::gauge!(metric::IMAGELESS, "zone" => host.zone().to_string(), "host" => host.name().to_string())
-            .set(count);
+        let labels = [("zone", host.zone().to_string()), ("host", host.name().to_string())];
+        metrics::gauge!(metric::IMAGELESS, &labels).set(count);
     }
 
     /// The machines of a host that should run and do not, as far as their turn has come.

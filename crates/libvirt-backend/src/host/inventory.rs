@@ -22,6 +22,8 @@ pub(crate) struct Inventory {
     by_machine: HashMap<MachineId, HashSet<Uuid>>,
     by_guest_id: HashMap<String, HashSet<Uuid>>,
     by_file: HashMap<String, HashSet<Uuid>>,
+    /// How many machines were made from which image: pool, name, revision.
+    by_image: HashMap<(String, String, String), usize>,
     /// By all that are active, ours or not.
     running: Taken,
     /// By provider, what its machines take beyond that: their disks, and room to be started again in.
@@ -116,6 +118,9 @@ impl Inventory {
         }
         if let Some(owner) = &seen.owner {
             self.by_machine.entry(owner.machine.clone()).or_default().insert(uuid);
+            if let Some(key) = image_key(owner) {
+                *self.by_image.entry(key).or_default() += 1;
+            }
             if let Some(id) = &owner.guest_id {
                 self.by_guest_id.entry(id.clone()).or_default().insert(uuid);
             }
@@ -138,6 +143,14 @@ impl Inventory {
         }
         if let Some(owner) = &seen.owner {
             unlist(&mut self.by_machine, &owner.machine, uuid);
+            if let Some(key) = image_key(owner)
+                && let Some(count) = self.by_image.get_mut(&key)
+            {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.by_image.remove(&key);
+                }
+            }
             if let Some(id) = &owner.guest_id {
                 unlist(&mut self.by_guest_id, id, uuid);
             }
@@ -202,11 +215,6 @@ impl Inventory {
         self.domains.keys().copied()
     }
 
-    /// Whose domains there are, whichever provider's.
-    pub(crate) fn owners(&self) -> impl Iterator<Item = &Owner> {
-        self.domains.values().filter_map(|seen| seen.owner.as_ref())
-    }
-
     /// The domains that carry this provider's name.
     pub(crate) fn owned<'a>(&'a self, provider: &'a str) -> impl Iterator<Item = (&'a Seen, &'a Owner)> {
         let owned = self
@@ -214,6 +222,12 @@ impl Inventory {
             .values()
             .filter_map(|seen| Some((seen, seen.owner.as_ref()?)));
         owned.filter(move |(_, owner)| owner.provider == provider)
+    }
+
+    /// The images that machines were made from, by pool and name.
+    pub(crate) fn images_in_use(&self) -> HashSet<(String, String)> {
+        let images = self.by_image.keys();
+        images.map(|(pool, image, _)| (pool.clone(), image.clone())).collect()
     }
 
     /// Whether the image below a machine's disk is not what it was: then the disk is lost at the next boot, if not before
@@ -233,10 +247,10 @@ impl Inventory {
     pub(crate) fn refuses(&self, pool: &str, image: &str, now: Option<&str>) -> Option<String> {
         let now = now?;
         let of_another = self
-            .owners()
-            .filter(|owner| owner.pool == pool && owner.image == image)
-            .filter(|owner| owner.image_revision.as_deref().is_some_and(|then| then != now));
-        let count = of_another.count();
+            .by_image
+            .iter()
+            .filter(|((of_pool, of_image, then), _)| of_pool == pool && of_image == image && then != now);
+        let count: usize = of_another.map(|(_, count)| count).sum();
         (count > 0).then(|| {
             format!(
                 "image `{image}` of pool `{pool}` was replaced under {count} machines, whose disks need what it was: put \
@@ -254,6 +268,11 @@ impl Inventory {
             disk_bytes: owned.disk_bytes,
         }
     }
+}
+
+fn image_key(owner: &Owner) -> Option<(String, String, String)> {
+    let revision = owner.image_revision.clone()?;
+    Some((owner.pool.clone(), owner.image.clone(), revision))
 }
 
 fn unlist<K: std::hash::Hash + Eq>(index: &mut HashMap<K, HashSet<Uuid>>, key: &K, uuid: Uuid) {
@@ -390,7 +409,7 @@ mod tests {
         assert!(inventory.has_lost_its_image(&owner));
         let mut seen = Seen::parse(DomainRef::default(), status(DomainState::RUNNING, 0), "<domain/>").unwrap();
         seen.owner = Some(owner.clone());
-        inventory.domains.insert(Uuid([1; 16]), seen);
+        inventory.insert(seen);
         let refused = |now| inventory.refuses("default", "golden.qcow2", Some(now));
         assert!(refused("2").is_some_and(|reason| reason.contains("under 1 machines")));
         assert_eq!(refused("1"), None);

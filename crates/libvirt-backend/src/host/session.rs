@@ -264,12 +264,7 @@ pub(crate) async fn see(control: &Connection, domain: &DomainRef) -> Result<Opti
 
 /// Sees whether the images are still what machines were made from, and whether more can be made.
 async fn look_at_images(lanes: &Lanes, inventory: &mut Inventory, machine: &MachineSettings) -> Result<(), Failure> {
-    let owners = inventory.owners();
-    let images: HashSet<_> = owners
-        .filter(|owner| owner.image_revision.is_some())
-        .map(|owner| (owner.pool.clone(), owner.image.clone()))
-        .collect();
-    for (pool, image) in images {
+    for (pool, image) in inventory.images_in_use() {
         let found = match Pool::open(lanes, &pool).await {
             Ok(opened) => opened.revision(&image).await?,
             Err(failure @ Failure::Host { .. }) => return Err(failure),

@@ -14,6 +14,7 @@ use crate::{
     engine::{
         Shared,
         finish::{self, Finding},
+        record::Record,
         writer::Command,
     },
     store, validate,
