@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod certify;
 mod codegen;
 mod crash;
 mod demo;
@@ -39,6 +40,8 @@ enum Command {
         #[command(subcommand)]
         what: lab::What,
     },
+    /// Certify the provider with the conformance harness: on fake hosts, or on guests that boot
+    Certify(certify::Arguments),
     /// Pass every check there is: format, tests, doc tests, lints
     Test,
     /// Check layers, file sizes, manifests, words and generated code
@@ -74,6 +77,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Lab { what } => lab::run(&what),
+        Command::Certify(arguments) => certify::run(&arguments),
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),

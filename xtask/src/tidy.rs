@@ -2,6 +2,7 @@
 
 mod layers;
 mod manifests;
+mod messages;
 mod sizes;
 mod sources;
 mod words;
@@ -65,6 +66,7 @@ fn findings() -> Result<Vec<Finding>> {
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         findings.extend(manifests::check(&workspace::relative(path), &text));
     }
+    let mut reasons = Vec::new();
     for path in workspace::files()? {
         let place = workspace::relative(&path);
         let Ok(text) = fs::read_to_string(&path) else {
@@ -73,7 +75,10 @@ fn findings() -> Result<Vec<Finding>> {
         findings.extend(sizes::check(&place, &text));
         findings.extend(sources::check(&place, &text));
         findings.extend(words::check(&place, &text));
+        reasons.extend(messages::of(&place, &text)?);
     }
+    let document = fs::read_to_string(root.join(messages::DOCUMENT)).context(messages::DOCUMENT)?;
+    findings.extend(messages::check(&reasons, &document));
     if let Err(stale) = codegen::proto(true) {
         findings.push(Finding::new("generated code", stale.to_string()));
     }

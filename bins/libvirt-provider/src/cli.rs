@@ -35,7 +35,7 @@ struct Arguments {
     /// File of the durable state; without it everything is forgotten at the end
     #[arg(long, value_name = "FILE")]
     state: Option<String>,
-    /// Serve machines that are only simulated
+    /// Serve machines of fake hosts
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     use_fake_backend: Option<String>,
     /// How many slots there are where nothing else says so [default: 32]

@@ -4,8 +4,8 @@
 
 mod cli;
 mod config;
+mod fake;
 mod operate;
-mod simulated;
 mod substrate;
 
 use std::process::exit;

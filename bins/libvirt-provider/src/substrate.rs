@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use libvirt_backend::Libvirt;
+use providerkit::Backend;
 use providerkit_runtime::{
     serve::{self, Ended, Signals},
     telemetry::Metrics,
@@ -11,7 +12,6 @@ use providerkit_runtime::{
 use crate::{
     config::{Settings, Substrate},
     operate::Operation,
-    simulated::Simulated,
 };
 
 /// Serves until a signal, and lets go of the hosts. Their machines stay as they are.
@@ -34,11 +34,22 @@ pub(crate) async fn serve(
         }
         Substrate::Fake(fake) => {
             tracing::warn!(
-                slots = fake.seed_count,
-                "the backend is simulated: its machines are not real"
+                slots = fake.fake.seed_count,
+                "the hosts are fake: their machines are not real"
             );
-            let backend = Arc::new(Simulated::new(&runtime.provider, &fake));
-            providerkit_runtime::run(runtime, metrics, signals, backend, Arc::new(operation)).await
+            let (running, mut started) = (operation.backend(), None::<Libvirt>);
+            // What the hosts remember belongs to whoever has the state.
+            let backend = async {
+                let backend = started.insert(fake.start().await?).clone();
+                // invariant: nobody else sets it.
+                drop(running.set(backend.clone()));
+                Ok::<Arc<dyn Backend>, anyhow::Error>(Arc::new(backend))
+            };
+            let ended = providerkit_runtime::run_with(runtime, metrics, signals, backend, Arc::new(operation)).await;
+            if let Some(backend) = started {
+                backend.stop().await;
+            }
+            ended
         }
     }
 }

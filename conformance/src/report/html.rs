@@ -188,8 +188,8 @@ impl Page {
     fn plot(&mut self, histogram: &Histogram) {
         const BAR: f64 = 14.0;
         const HEIGHT: f64 = 70.0;
-        let used = histogram.buckets.iter().rposition(|(_, count)| *count > 0).unwrap_or(0);
-        let shown: Vec<_> = histogram.buckets.iter().take(used.max(9) + 1).collect();
+        // All of them, so that one plot can be held against another.
+        let shown = &histogram.buckets;
         let most = shown.iter().map(|(_, count)| number(*count)).fold(1.0, f64::max);
         let width = BAR * number(shown.len());
         self.add(format_args!(
@@ -213,7 +213,7 @@ impl Page {
                 HEIGHT - height,
                 BAR - 2.0
             ));
-            if place % 3 == 0
+            if place % 4 == 0
                 && let Some(bound) = bound
             {
                 self.add(format_args!(

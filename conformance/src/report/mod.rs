@@ -189,6 +189,15 @@ pub struct Environment {
     pub wall_seconds: f64,
 }
 
+/// To the second, in UTC.
+fn now() -> String {
+    let now = OffsetDateTime::now_utc();
+    now.replace_nanosecond(0)
+        .unwrap_or(now)
+        .format(&Rfc3339)
+        .unwrap_or_default()
+}
+
 impl Environment {
     pub(crate) fn of(options: &Options, wall: Duration) -> Self {
         Self {
@@ -272,7 +281,7 @@ impl Report {
         Self {
             provider: options.name.clone(),
             profiles: options.profiles.clone(),
-            timestamp: OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default(),
+            timestamp: now(),
             seed: options.seed,
             filtered: options.filter.is_some() || options.lanes.is_some(),
             environment,

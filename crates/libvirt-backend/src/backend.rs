@@ -266,7 +266,7 @@ impl Inner {
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
                 .await
         };
-        within(operation, stuck, work).await?;
+        within((Transition::Create, operation), stuck, work).await?;
         Ok(Created::new(create::host_ref(
             self.provider(),
             &machine.profile.zone,
@@ -285,8 +285,8 @@ impl Inner {
         };
         let other = self.fleet().hosts.iter().find_map(|host| {
             host.with_inventory(|inventory| {
-                let mut owned = inventory.owned(self.provider());
-                let twin = owned.find(|(_, owner)| owner.guest_id.as_ref() == Some(id) && owner.machine != *machine);
+                let mut alike = inventory.of_guest_id(self.provider(), id);
+                let twin = alike.find(|(_, owner)| owner.machine != *machine);
                 twin.map(|(_, owner)| owner.machine.clone())
             })
         });
@@ -340,7 +340,7 @@ impl Inner {
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
                 .await
         };
-        within(operation, stuck, work).await
+        within((Transition::Drain, operation), stuck, work).await
     }
 
     /// Removes a machine from every host it may be on.
@@ -372,7 +372,7 @@ impl Inner {
             }
             Ok(())
         };
-        let removed = within(operation, &stuck, work).await;
+        let removed = within((Transition::Delete, operation), &stuck, work).await;
         if removed.is_ok() {
             self.ledger.release(&machine.id);
         }
@@ -439,6 +439,10 @@ impl Backend for Libvirt {
             inner.provider(),
         );
         inner.news.tell();
+        // A provider that was restarted must refuse nothing for that: the Create waits for its host.
+        if admitted.is_err() && hosts.iter().any(Host::is_untried) {
+            return Ok(());
+        }
         admitted
             .map(drop)
             .map_err(|reason| Error::exhausted(format!("zone `{}` has no room: {reason}", machine.profile.zone)))
@@ -466,7 +470,8 @@ impl Backend for Libvirt {
             host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
                 .await
         };
-        Op::Configure.timed(Box::pin(within(operation, stuck, work))).await
+        let work = within((Transition::Configure, operation), stuck, work);
+        Op::Configure.timed(Box::pin(work)).await
     }
 
     async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {
@@ -482,7 +487,7 @@ impl Backend for Libvirt {
             })
             .await
         };
-        within(operation, stuck, work).await
+        within((Transition::Configure, operation), stuck, work).await
     }
 
     async fn drain(&self, request: DrainRequest) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use providerkit_backend::MachineId;
 use tokio::time::Instant;
 
 use crate::{
-    host::{Facts, Host, Inventory, Link},
+    host::{Facts, Host, Inventory, Link, inventory::Taken},
     settings::{Budget, InstanceType},
 };
 
@@ -47,6 +47,16 @@ impl From<&InstanceType> for Need {
             memory_mib: kind.memory_mib,
             vcpus: kind.vcpus.into(),
             disk_bytes: kind.disk_gib.unwrap_or(0) * GIB,
+        }
+    }
+}
+
+impl From<Taken> for Need {
+    fn from(taken: Taken) -> Self {
+        Self {
+            memory_mib: taken.memory_mib,
+            vcpus: taken.vcpus,
+            disk_bytes: taken.disk_bytes,
         }
     }
 }
@@ -222,25 +232,22 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
 
 fn uses(host: &Host, facts: &Facts, promises: &HashMap<MachineId, Promise>, budget: &Budget, provider: &str) -> Use {
     let now = Instant::now();
-    let (mut uses, made) = host.with_inventory(|inventory| {
-        let made: std::collections::HashSet<MachineId> = inventory
-            .owned(provider)
-            .map(|(_, owner)| owner.machine.clone())
-            .collect();
-        let uses = Use {
+    host.with_inventory(|inventory| {
+        let mut uses = Use {
             capacity: capacity(facts, inventory, budget),
-            allocated: allocated(inventory, provider),
+            allocated: inventory.taken(provider).into(),
         };
-        (uses, made)
-    });
-    // What is there already is in the inventory.
-    let open = promises.iter().filter(|(machine, promise)| {
-        promise.host == *host.name() && promise.until.is_none_or(|until| until > now) && !made.contains(*machine)
-    });
-    for (_, promise) in open {
-        uses.allocated.add(&promise.need);
-    }
-    uses
+        // What is there already is in the inventory.
+        let open = promises.iter().filter(|(machine, promise)| {
+            promise.host == *host.name()
+                && promise.until.is_none_or(|until| until > now)
+                && inventory.of_machine(provider, machine).is_none()
+        });
+        for (_, promise) in open {
+            uses.allocated.add(&promise.need);
+        }
+        uses
+    })
 }
 
 /// What a host has for machines, ours or not.
@@ -262,25 +269,6 @@ fn capacity(facts: &Facts, inventory: &Inventory, budget: &Budget) -> Need {
         }
     }
     capacity
-}
-
-/// What is there takes. A machine of ours that is off counts: it will be started again.
-fn allocated(inventory: &Inventory, provider: &str) -> Need {
-    let (memory_mib, vcpus) = inventory.used();
-    let mut allocated = Need {
-        memory_mib,
-        vcpus,
-        disk_bytes: 0,
-    };
-    for (seen, owner) in inventory.owned(provider) {
-        let off = !seen.status.is_active();
-        allocated.add(&Need {
-            memory_mib: if off { seen.memory_mib } else { 0 },
-            vcpus: if off { seen.vcpus.into() } else { 0 },
-            disk_bytes: owner.disk_bytes,
-        });
-    }
-    allocated
 }
 
 #[allow(
@@ -311,14 +299,17 @@ mod tests {
     fn left(inventory: &Inventory) -> Room {
         let uses = Use {
             capacity: capacity(&facts(), inventory, &Budget::default()),
-            allocated: allocated(inventory, "p"),
+            allocated: inventory.taken("p").into(),
         };
         uses.room()
     }
 
-    fn foreign(state: DomainState) -> Seen {
+    fn foreign(number: u8, state: DomainState) -> Seen {
         Seen {
-            domain: DomainRef::default(),
+            domain: DomainRef {
+                uuid: Uuid([number; 16]),
+                ..DomainRef::default()
+            },
             status: Status { state, reason: 0 },
             owner: None,
             memory_mib: 4096,
@@ -330,8 +321,8 @@ mod tests {
     #[test]
     fn foreign_machines_that_run_leave_less() {
         let mut inventory = Inventory::default();
-        inventory.domains.insert(Uuid([1; 16]), foreign(DomainState::RUNNING));
-        inventory.domains.insert(Uuid([2; 16]), foreign(DomainState::SHUTOFF));
+        inventory.insert(foreign(1, DomainState::RUNNING));
+        inventory.insert(foreign(2, DomainState::SHUTOFF));
         let room = left(&inventory);
         assert_eq!(room.memory_mib, 32 * 1024 - 3276 - 4096);
         assert_eq!(room.vcpus, 8 * 4 - 4);
@@ -344,10 +335,8 @@ mod tests {
             available,
         };
         let room = |available| {
-            let inventory = Inventory {
-                pool: Some(pool(available)),
-                ..Inventory::default()
-            };
+            let mut inventory = Inventory::default();
+            inventory.pool = Some(pool(available));
             left(&inventory).disk_bytes / GIB
         };
         assert_eq!(room(50 * GIB), 180);

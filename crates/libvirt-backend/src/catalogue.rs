@@ -35,7 +35,14 @@ impl Catalogue {
             let prefix = prefix(provider, offering);
             let next = counts.entry(prefix.clone()).or_default();
             for turn in 0..offering.count {
-                let name: Arc<str> = format!("{prefix}-{next:03}").into();
+                let name: Arc<str> = match &offering.naming {
+                    Some(naming) => {
+                        let (prefix, number) = (&naming.prefix, naming.first + turn * naming.step);
+                        format!("{prefix}-{number:0digits$}", digits = naming.digits)
+                    }
+                    None => format!("{prefix}-{next:03}"),
+                }
+                .into();
                 *next += 1;
                 let place = Place {
                     name,
@@ -118,6 +125,7 @@ fn profile(offering: &Offering) -> Profile {
     let kind = &offering.instance_type;
     let mut profile = Profile::new(&*kind.name, &*offering.zone, offering.capacity_type)
         .price_per_hour(offering.price_per_hour)
+        .interruption_probability(offering.interruption_probability)
         .resource("cpu", kind.vcpus.to_string())
         .resource("memory", mebibytes(kind.memory_mib));
     if !offering.resources.is_empty() {
@@ -156,6 +164,8 @@ mod tests {
             price_per_hour: 0.1,
             resources: BTreeMap::new(),
             labels: BTreeMap::new(),
+            interruption_probability: 0.0,
+            naming: None,
         }
     }
 
@@ -175,6 +185,21 @@ mod tests {
                 "p-rack1-small-002"
             ]
         );
+    }
+
+    #[test]
+    fn offerings_may_share_out_numbers_among_them() {
+        let named = |first| Offering {
+            naming: Some(crate::settings::Naming {
+                prefix: "p-spec".into(),
+                first,
+                step: 2,
+                digits: 3,
+            }),
+            ..offering("small", 2)
+        };
+        let expected = ["p-spec-000", "p-spec-001", "p-spec-002", "p-spec-003"];
+        assert_eq!(names(&[named(0), named(1)]), expected);
     }
 
     #[test]

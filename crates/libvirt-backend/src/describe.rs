@@ -90,9 +90,8 @@ fn adopt(inner: &Inner, host: &Host, seen: &Seen, owner: &Owner) -> Adopted {
 fn unlisted(inner: &Inner, fleet: &Fleet, adopted: Adopted) -> Option<Slot> {
     let owner = fleet.hosts.iter().find_map(|host| {
         host.with_inventory(|inventory| {
-            let mut owned = inventory.owned(inner.provider());
-            let owned = owned.find(|(_, owner)| owner.machine == adopted.machine);
-            owned.map(|(_, owner)| owner.clone())
+            let found = inventory.of_machine(inner.provider(), &adopted.machine);
+            found.map(|(_, owner)| owner.clone())
         })
     })?;
     Some(Slot::new(owner.slot, owner.profile).adopted(adopted))
@@ -111,11 +110,8 @@ fn with_loss(fleet: &Fleet, known: &Known, slot: Slot) -> Slot {
     let gone = !hosts.is_empty()
         && hosts.iter().all(|host| {
             host.is_known()
-                && host.with_inventory(|inventory| {
-                    !inventory
-                        .domains
-                        .contains_key(&libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes()))
-                })
+                && host
+                    .with_inventory(|inventory| inventory.get(libvirt_rpc::wire::xdr::Uuid(*uuid.as_bytes())).is_none())
         });
     if gone {
         let reason = format!(

@@ -234,7 +234,7 @@ impl Inner {
             .iter()
             .filter(|other| other.name() != host.name());
         let elsewhere: HashSet<Uuid> = others
-            .flat_map(|other| other.with_inventory(|inventory| inventory.domains.keys().copied().collect::<Vec<_>>()))
+            .flat_map(|other| other.with_inventory(|inventory| inventory.uuids().collect::<Vec<_>>()))
             .collect();
         self.watched.known().values().any(|known| {
             let machine = &known.machine;

@@ -131,19 +131,27 @@ pub(crate) async fn leftovers(inner: &Inner, host: &Host) -> Result<HashSet<Left
             }
         }
     });
-    // Volumes by the names of machines: those that are being made may have no domain yet.
-    let at_rest = known
-        .values()
-        .filter(|known| known.operation.is_none() && known.machine.state != State::Failed);
-    let names: HashMap<String, DomainName> = at_rest
-        .filter(|known| *known.machine.profile.zone == **host.zone())
-        .map(|known| DomainName::new(provider, &known.machine.id))
-        .map(|name| (name.to_string(), name))
-        .collect();
     if let Some(lanes) = host.lanes() {
         let pool = Pool::open(&lanes, &inner.settings.machine.pool).await?;
-        for volume in pool.volumes().await? {
-            let volume = volume.name.to_string_lossy().into_owned();
+        let volumes = pool.volumes().await?;
+        let volumes = volumes.iter().map(|volume| volume.name.to_string_lossy().into_owned());
+        let nobodys: Vec<_> = volumes
+            .filter(|volume| name::is_like_ours(volume) && !live.contains(volume))
+            .collect();
+        if nobodys.is_empty() {
+            return Ok(found);
+        }
+        // By the names of machines, of which there may be many; those that are being made may have no domain yet.
+        let at_rest = known.values().filter(|known| {
+            known.operation.is_none()
+                && known.machine.state != State::Failed
+                && *known.machine.profile.zone == **host.zone()
+        });
+        let names: HashMap<String, DomainName> = at_rest
+            .map(|known| DomainName::new(provider, &known.machine.id))
+            .map(|name| (name.to_string(), name))
+            .collect();
+        for volume in nobodys {
             let domain = volume.rsplit_once('-').and_then(|(head, tail)| {
                 // A seed's name has one dash more.
                 let head = if tail == "seed.iso" {
@@ -153,7 +161,7 @@ pub(crate) async fn leftovers(inner: &Inner, host: &Host) -> Result<HashSet<Left
                 };
                 names.get(head)
             });
-            if domain.is_some_and(|domain| name::is_volume_of(domain, &volume)) && !live.contains(&volume) {
+            if domain.is_some_and(|domain| name::is_volume_of(domain, &volume)) {
                 found.insert(Leftover::Volume(inner.settings.machine.pool.clone(), volume));
             }
         }
@@ -214,7 +222,7 @@ async fn sweep(inner: &Inner, host: &Host, leftover: &Leftover) -> Result<bool, 
                 return Ok(false);
             };
             let pool = Pool::open(&lanes, pool).await?;
-            remove::remove_volume(&pool, host, name).await.map(|()| true)
+            remove::remove_volume(&pool, host, name, None).await.map(|()| true)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use providerkit_backend::{Error, Operation};
+use providerkit_backend::{Error, Operation, Transition};
 
 use crate::{failure::Failure, guest::Stuck};
 
@@ -11,7 +11,7 @@ const SPARE: Duration = Duration::from_secs(2);
 
 /// Runs the work of an operation within its budget. When time is up the error says what it waited for.
 pub(crate) async fn within<T>(
-    operation: &Operation,
+    (what, operation): (Transition, &Operation),
     stuck: &Stuck,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Error> {
@@ -20,7 +20,7 @@ pub(crate) async fn within<T>(
         let text = stuck.text();
         let waited = if text.is_empty() { "its host".to_owned() } else { text };
         Error::new(format!(
-            "still waiting for {waited} after {:.0?}: context deadline exceeded",
+            "{what} still waits for {waited} after {:.0?}: context deadline exceeded",
             operation.budget
         ))
     };

@@ -14,6 +14,8 @@ use uuid::Uuid;
 
 /// Marks what this program made, for people who look at `virsh list`; ownership is decided by metadata alone.
 const PREFIX: &str = "bf";
+/// How names of disks and of seeds end.
+const SUFFIXES: [&str; 2] = [".qcow2", "-seed.iso"];
 /// How much of a machine id is kept readable.
 const READABLE: usize = 36;
 /// The space of our UUIDs.
@@ -93,6 +95,11 @@ impl fmt::Display for Incarnation {
     }
 }
 
+/// Whether a volume's name is like those of our machines' volumes; whose it is must be looked up.
+pub(crate) fn is_like_ours(volume: &str) -> bool {
+    volume.starts_with(PREFIX) && SUFFIXES.iter().any(|suffix| volume.ends_with(suffix))
+}
+
 /// Whether a volume's name is one that some incarnation of this domain has.
 #[must_use]
 pub fn is_volume_of(domain: &DomainName, volume: &str) -> bool {
@@ -103,7 +110,7 @@ pub fn is_volume_of(domain: &DomainName, volume: &str) -> bool {
         return false;
     };
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    tag.bytes().all(hex) && [".qcow2", "-seed.iso"].contains(&suffix)
+    tag.bytes().all(hex) && SUFFIXES.contains(&suffix)
 }
 
 /// The UUID of the domain that a Create makes: a second define of the same Create fails instead of doubling it.

@@ -14,6 +14,8 @@ pub const NAMESPACE: &str = "https://bigfleet.dev/libvirt-provider/machine/1";
 pub const PREFIX: &str = "bigfleet";
 /// The element.
 const ELEMENT: &str = "machine";
+/// libvirt takes and gives descriptions of 4 MiB at most, in which there is more than this.
+const LARGEST: usize = 3 << 20;
 /// The version of the document.
 const SCHEMA: u32 = 1;
 
@@ -114,6 +116,21 @@ impl Owner {
     #[must_use]
     pub fn bare_element(&self) -> String {
         format!("<{ELEMENT}>{}</{ELEMENT}>", self.text())
+    }
+
+    /// The element as [`bare_element`](Self::bare_element) has it, without BigFleet's notes where they are too long for a
+    /// domain's description; the provider's state is then the only one to have them. Says whether they are in it.
+    #[must_use]
+    pub fn fitting_element(&self) -> (String, bool) {
+        let element = self.bare_element();
+        if element.len() <= LARGEST {
+            return (element, true);
+        }
+        let mut brief = self.clone();
+        if let Some(binding) = &mut brief.binding {
+            binding.metadata.clear();
+        }
+        (brief.bare_element(), false)
     }
 
     /// JSON in which XML has nothing to object to: everything but plain ASCII is escaped, and so are `<`, `>`, `&`.
@@ -218,6 +235,20 @@ mod tests {
                 "{metadata}"
             );
         }
+    }
+
+    #[test]
+    fn notes_that_are_too_long_for_libvirt_are_left_out() {
+        let mut owner = owner("m");
+        let binding = |length| Binding {
+            cluster: ClusterId::new("c").unwrap(),
+            metadata: BTreeMap::from([("k".to_owned(), "n".repeat(length))]),
+        };
+        owner.binding = Some(binding(1 << 20));
+        assert_eq!(owner.fitting_element(), (owner.bare_element(), true));
+        owner.binding = Some(binding(4 << 20));
+        let (element, whole) = owner.fitting_element();
+        assert!(!whole && element.len() < 2000 && element.contains("\"c\""), "{element}");
     }
 
     #[test]

@@ -228,7 +228,10 @@ pub(crate) async fn find(
 
 /// Writes down what is known of a machine now.
 pub(crate) async fn mark(lanes: &Lanes, domain: &DomainRef, owner: &Owner) -> Result<(), Failure> {
-    let element = owner.bare_element();
+    let (element, whole) = owner.fitting_element();
+    if !whole {
+        tracing::warn!(machine_id = %owner.machine, "BigFleet's notes are too long for the domain; the state file alone has them");
+    }
     // Both, because a running domain has two descriptions.
     let mut impact = DomainModificationImpact::CONFIG;
     let active = lanes.control.domain_is_active(domain).await;

@@ -8,6 +8,7 @@ use libvirt_rpc::wire::{
         error::ErrorNumber,
     },
     remote::record::DomainRef,
+    xdr::Uuid,
 };
 use providerkit_backend::{MachineId, OperationId};
 use tokio::time::Instant;
@@ -21,7 +22,8 @@ use crate::{
     pool::Pool,
 };
 
-const POLL: Duration = Duration::from_millis(200);
+const FIRST_POLL: Duration = Duration::from_millis(10);
+const LAST_POLL: Duration = Duration::from_millis(200);
 /// A guest that is still booting does not hear the first time.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -52,6 +54,7 @@ impl Removal<'_> {
             }
             found => found?,
         };
+        let gone = domain.as_ref().map(|(seen, _)| seen.domain.uuid);
         let mut volumes = BTreeSet::new();
         let pool_name = match &domain {
             Some((seen, owner)) => {
@@ -77,7 +80,7 @@ impl Removal<'_> {
         }
         let mut first = None;
         for volume in &volumes {
-            let removed = remove_volume(&pool, host, volume).await;
+            let removed = remove_volume(&pool, host, volume, gone).await;
             if let Err(failure) = removed {
                 tracing::warn!(machine_id = %self.machine, volume, %failure, "a volume is left over");
                 first.get_or_insert(failure);
@@ -87,15 +90,21 @@ impl Removal<'_> {
     }
 }
 
-/// Deletes a volume that no domain but its own, which is gone, is on.
-pub(crate) async fn remove_volume(pool: &Pool<'_>, host: &Host, volume: &str) -> Result<(), Failure> {
+/// Deletes a volume that no domain is on but one that is gone, which somebody may just have seen still.
+pub(crate) async fn remove_volume(
+    pool: &Pool<'_>,
+    host: &Host,
+    volume: &str,
+    gone: Option<Uuid>,
+) -> Result<(), Failure> {
     let Some(found) = pool.volume(volume).await? else {
         return Ok(());
     };
     let path = found.key.to_string_lossy().into_owned();
     let user = host.with_inventory(|inventory| {
-        let user = inventory.domains.values().find(|seen| seen.files.contains(&path));
-        user.map(|seen| seen.domain.name.to_string_lossy().into_owned())
+        inventory
+            .user_of(&path, gone)
+            .map(|seen| seen.domain.name.to_string_lossy().into_owned())
     });
     if let Some(user) = user {
         return Err(Failure::told(format!(
@@ -131,7 +140,7 @@ pub(crate) async fn stop(lanes: &Lanes, domain: &DomainRef, grace: Duration) -> 
         let active = lanes.control.domain_is_active(domain).await.absent().doing(doing);
         active.map(|active| active.unwrap_or(false))
     };
-    let (end, mut asked) = (Instant::now() + grace, None::<Instant>);
+    let (end, mut asked, mut pause) = (Instant::now() + grace, None::<Instant>, FIRST_POLL);
     while is_active().await? && Instant::now() < end {
         if asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
             asked = Some(Instant::now());
@@ -147,7 +156,8 @@ pub(crate) async fn stop(lanes: &Lanes, domain: &DomainRef, grace: Duration) -> 
                 break;
             }
         }
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LAST_POLL);
     }
     match lanes.control.domain_destroy(domain, DomainDestroyFlags::empty()).await {
         Ok(()) => Ok(()),

@@ -41,7 +41,7 @@ pub struct Offering {
     pub zone: Arc<str>,
     /// What.
     pub instance_type: InstanceType,
-    /// How it is paid for; never spot.
+    /// How it is paid for.
     pub capacity_type: CapacityType,
     /// How many slots.
     pub count: u32,
@@ -51,6 +51,23 @@ pub struct Offering {
     pub resources: BTreeMap<String, String>,
     /// Scheduling labels.
     pub labels: BTreeMap<String, String>,
+    /// The probability that a machine is taken away, which on hosts of one's own is 0. Only fake hosts sell spot.
+    pub interruption_probability: f64,
+    /// What the slots are called; derived from provider, zone and instance type when absent.
+    pub naming: Option<Naming>,
+}
+
+/// What the slots of an offering are called: a prefix, a dash and a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// No other offering has both the same prefix and one of the same numbers.
+    pub prefix: Arc<str>,
+    /// The number of the first slot.
+    pub first: u32,
+    /// From one slot to the next.
+    pub step: u32,
+    /// Digits, with leading zeros.
+    pub digits: usize,
 }
 
 /// A size of machine.

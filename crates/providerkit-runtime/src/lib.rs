@@ -45,6 +45,6 @@ mod tls;
 
 pub use crate::{
     operate::{HostStatus, Operator, Reloaded, Share, Storage},
-    provider::run,
+    provider::{run, run_with},
     tls::Error as TlsError,
 };

@@ -1,6 +1,6 @@
 //! The whole process of a provider: the engine on its store, behind the port.
 
-use std::{error::Error as StdError, path::Path, sync::Arc, time::Duration};
+use std::{convert::Infallible, error::Error as StdError, future::Future, path::Path, sync::Arc, time::Duration};
 
 use providerkit::{
     Backend, Engine, Options,
@@ -27,11 +27,37 @@ pub async fn run(
     backend: Arc<dyn Backend>,
     operator: Arc<dyn Operator>,
 ) -> Result<Ended, serve::Error> {
+    run_with(
+        settings,
+        metrics,
+        signals,
+        async { Ok::<_, Infallible>(backend) },
+        operator,
+    )
+    .await
+}
+
+/// Serves a backend that is made once the state is open: for one that keeps something beside it, which must not be
+/// touched while the state is another process's, or refused.
+///
+/// # Errors
+/// As [`run`]'s, or when the backend cannot be made.
+pub async fn run_with<E>(
+    settings: &Settings,
+    metrics: Option<Metrics>,
+    signals: Signals,
+    backend: impl Future<Output = Result<Arc<dyn Backend>, E>>,
+    operator: Arc<dyn Operator>,
+) -> Result<Ended, serve::Error>
+where
+    E: Into<Box<dyn StdError + Send + Sync>>,
+{
     let board = Board::default();
     let (gauges, shown) = (metrics.clone(), board.clone());
     let start = async move {
         providerkit::metric::describe();
         let store = open(settings.state.as_deref()).await?;
+        let backend = backend.await.map_err(Into::into)?;
         let engine = Engine::start(options(settings), store, backend).await?;
         let build = gauges.as_ref().and_then(Metrics::build);
         shown.show(&settings.provider, build, &engine, &operator);

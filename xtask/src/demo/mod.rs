@@ -16,7 +16,7 @@ use clap::Args;
 use self::provider::Provider;
 use crate::{interrupt, process, workspace};
 
-/// How long a simulated machine takes: long enough to be seen.
+/// How long each step of a machine of a fake host takes at least: long enough to be seen.
 const DELAY: &str = "600ms";
 
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let outcome = if arguments.real {
         real::run(&folder, &log, arguments.hosts, arguments.machines)
     } else {
-        simulated(&folder, &log, arguments.machines)
+        on_fake_hosts(&folder, &log, arguments.machines)
     };
     match outcome {
         Ok(()) => {
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-fn simulated(folder: &Path, log: &Path, machines: u32) -> Result<()> {
+fn on_fake_hosts(folder: &Path, log: &Path, machines: u32) -> Result<()> {
     let arguments = [
         "--use-fake-backend".to_owned(),
         format!("--seed-count={}", machines.saturating_mul(4)),

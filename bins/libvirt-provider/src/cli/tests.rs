@@ -14,7 +14,7 @@ fn settings(arguments: &[&str]) -> Result<Settings, Error> {
 
 fn fake(settings: &Settings) -> Option<Fake> {
     match &settings.substrate {
-        Substrate::Fake(fake) => Some(*fake),
+        Substrate::Fake(plan) => Some(plan.fake),
         Substrate::Libvirt(_) => None,
     }
 }
@@ -56,7 +56,7 @@ fn the_command_line_of_the_certification_is_understood() {
 
 #[test]
 fn switches_are_bare_or_have_a_value_as_go_spells_it() {
-    for (arguments, reflection, simulated) in [
+    for (arguments, reflection, is_fake) in [
         (&["--connect=qemu:///system", "--image=i"][..], true, false),
         (&["--reflection", "--use-fake-backend"], true, true),
         (&["--reflection=false", "--use-fake-backend=true"], false, true),
@@ -74,7 +74,7 @@ fn switches_are_bare_or_have_a_value_as_go_spells_it() {
     ] {
         let settings = settings(arguments).unwrap();
         let found = (settings.runtime.listen.reflection, fake(&settings).is_some());
-        assert_eq!(found, (reflection, simulated), "{arguments:?}");
+        assert_eq!(found, (reflection, is_fake), "{arguments:?}");
     }
 }
 

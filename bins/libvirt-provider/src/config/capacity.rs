@@ -166,6 +166,8 @@ impl CapacityConfig {
                 count: offering.count,
                 resources: offering.resources,
                 labels: offering.labels,
+                interruption_probability: 0.0,
+                naming: None,
             });
         }
         parsed

@@ -20,6 +20,7 @@ use self::{
     hosts::HostConfig,
     machine::MachineConfig,
 };
+use crate::fake;
 
 /// What people write.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -43,7 +44,7 @@ pub(crate) struct Config {
     budget: BudgetConfig,
     /// What is for sale.
     capacity: CapacityConfig,
-    /// Machines that are only simulated.
+    /// Hosts that are only pretended.
     fake: FakeConfig,
 }
 
@@ -68,14 +69,17 @@ impl Default for Config {
     }
 }
 
-/// Machines that are only simulated, as configured.
+/// Machines of fake hosts, as configured.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub(crate) struct FakeConfig {
     /// Whether to serve them. Nothing else does, so that nobody takes them for capacity by accident.
     enabled: bool,
-    /// How long each transition takes.
+    /// How long each transition takes at least.
     delay: Period,
+    /// Whether some machines and clusters fail, for a certification: `conformance.fault/create=error`, `fault-error`,
+    /// `fault-timeout`, `fault-slow-ok`, `fault-drain-error`, `fault-readiness-block`.
+    faults: bool,
 }
 
 impl Default for FakeConfig {
@@ -84,6 +88,7 @@ impl Default for FakeConfig {
             enabled: false,
             // Long enough that transitional states can be seen, short enough to be no burden.
             delay: Period(Duration::from_millis(20)),
+            faults: false,
         }
     }
 }
@@ -100,15 +105,18 @@ pub(crate) struct Settings {
 pub(crate) enum Substrate {
     /// Real hosts.
     Libvirt(Box<libvirt_backend::settings::Settings>),
-    /// Nothing.
-    Fake(Fake),
+    /// Fake ones.
+    Fake(Box<fake::Plan>),
 }
 
-/// Machines that are only simulated.
+/// Machines of fake hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fake {
     pub(crate) seed_count: u32,
+    /// How long each transition takes at least.
     pub(crate) delay: Duration,
+    /// Whether some machines and clusters fail.
+    pub(crate) faults: bool,
 }
 
 impl Settings {
@@ -116,24 +124,32 @@ impl Settings {
     pub(crate) fn parse(config: Config, findings: &mut Findings) -> Self {
         let runtime = settings::Settings::parse(config.runtime.clone(), findings);
         let has_hosts = !config.hosts.is_empty() || !config.connect.trim().is_empty();
-        let fake = Fake {
-            seed_count: config.capacity.seed_count,
-            delay: config.fake.delay.into(),
+        let plan = fake::Plan {
+            provider: Arc::clone(&runtime.provider),
+            fake: Fake {
+                seed_count: config.capacity.seed_count,
+                delay: config.fake.delay.into(),
+                faults: config.fake.faults,
+            },
+            guest: config.guest.parse(),
+            state: runtime.state.clone(),
+            configure: runtime.transitions.configure,
         };
+        let fake = Substrate::Fake(Box::new(plan));
         let substrate = match (config.backend.as_str(), config.fake.enabled) {
             ("auto" | "libvirt", true) if has_hosts => {
                 findings.refuse("fake.enabled", "is set, and so are hosts; it must be one or the other");
-                Substrate::Fake(fake)
+                fake
             }
             ("libvirt", true) => {
                 findings.refuse("fake.enabled", "is set, but `backend` is `libvirt`");
-                Substrate::Fake(fake)
+                fake
             }
-            ("auto" | "fake", true) | ("fake", false) => Substrate::Fake(fake),
+            ("auto" | "fake", true) | ("fake", false) => fake,
             ("auto" | "libvirt", false) => Substrate::Libvirt(Box::new(libvirt(config, &runtime, findings))),
             (other, _) => {
                 findings.refuse("backend", format_args!("is `{other}`; use auto, libvirt or fake"));
-                Substrate::Fake(fake)
+                fake
             }
         };
         Self { runtime, substrate }
@@ -150,7 +166,7 @@ fn libvirt(
         findings.refuse(
             "connect",
             "names no host to make machines on; give one with --connect or `hosts`, or start with --use-fake-backend for \
-             machines that are only simulated",
+             machines of fake hosts",
         );
     }
     let names: Vec<Arc<str>> = zones.keys().cloned().collect();

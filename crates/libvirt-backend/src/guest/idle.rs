@@ -18,7 +18,9 @@ use crate::{
 
 /// How long a domain must run on before it is believed to: one that KVM cannot run stops within a second.
 const SETTLED: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks at what is not there yet, which most often is just about to be.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
 const SCRIPT: Duration = Duration::from_secs(30);
 
 /// Tells whether cloud-init has finished in this boot.
@@ -84,7 +86,7 @@ async fn wait_for(
 ) -> Result<Guest, Failure> {
     let agent = Agent::new(lanes, domain);
     let (begun, mut guest) = (Instant::now(), Guest::default());
-    let mut wanted = Wanted::Settled;
+    let (mut wanted, mut pause) = (Wanted::Settled, FIRST_PAUSE);
     loop {
         check_running(lanes, domain).await?;
         let done = match wanted {
@@ -135,9 +137,11 @@ async fn wait_for(
             },
         };
         if !done {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_PAUSE);
             continue;
         }
+        pause = FIRST_PAUSE;
         wanted = match (wanted, level) {
             (Wanted::Settled, IdleWhen::Running) => return Ok(guest),
             (Wanted::Settled, _) => Wanted::Agent,

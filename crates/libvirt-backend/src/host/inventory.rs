@@ -1,6 +1,6 @@
 //! What is known of a host: kept true by events and relists, read without asking the host.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use libvirt_rpc::wire::{
     constant::domain::{DomainPausedReason, DomainShutoffReason, DomainState},
@@ -8,13 +8,32 @@ use libvirt_rpc::wire::{
     xdr::Uuid,
 };
 
+use providerkit_backend::MachineId;
+
 use crate::owner::Owner;
 
-/// What is known of a host's domains and pool.
+/// What is known of a host's domains and pool. What is asked of it at every step costs the same however many there are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Inventory {
-    pub(crate) domains: HashMap<Uuid, Seen>,
+    domains: HashMap<Uuid, Seen>,
     pub(crate) pool: Option<PoolSeen>,
+    by_name: HashMap<String, Uuid>,
+    /// Of any provider.
+    by_machine: HashMap<MachineId, HashSet<Uuid>>,
+    by_guest_id: HashMap<String, HashSet<Uuid>>,
+    by_file: HashMap<String, HashSet<Uuid>>,
+    /// By all that are active, ours or not.
+    running: Taken,
+    /// By provider, what its machines take beyond that: their disks, and room to be started again in.
+    owned: HashMap<String, Taken>,
+}
+
+/// What domains take of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) memory_mib: u64,
+    pub(crate) vcpus: u64,
+    pub(crate) disk_bytes: u64,
 }
 
 /// A pool in bytes.
@@ -82,9 +101,101 @@ impl Status {
 }
 
 impl Inventory {
+    /// Takes a domain in, in the place of what was known of it.
+    pub(crate) fn insert(&mut self, seen: Seen) {
+        let uuid = seen.domain.uuid;
+        self.remove(uuid);
+        self.by_name
+            .insert(seen.domain.name.to_string_lossy().into_owned(), uuid);
+        for file in &seen.files {
+            self.by_file.entry(file.clone()).or_default().insert(uuid);
+        }
+        if let Some(owner) = &seen.owner {
+            self.by_machine.entry(owner.machine.clone()).or_default().insert(uuid);
+            if let Some(id) = &owner.guest_id {
+                self.by_guest_id.entry(id.clone()).or_default().insert(uuid);
+            }
+        }
+        self.count(&seen, u64::saturating_add);
+        self.domains.insert(uuid, seen);
+    }
+
+    /// Forgets a domain.
+    pub(crate) fn remove(&mut self, uuid: Uuid) {
+        let Some(seen) = self.domains.remove(&uuid) else {
+            return;
+        };
+        let name = seen.domain.name.to_string_lossy();
+        if self.by_name.get(&*name) == Some(&uuid) {
+            self.by_name.remove(&*name);
+        }
+        for file in &seen.files {
+            unlist(&mut self.by_file, file, uuid);
+        }
+        if let Some(owner) = &seen.owner {
+            unlist(&mut self.by_machine, &owner.machine, uuid);
+            if let Some(id) = &owner.guest_id {
+                unlist(&mut self.by_guest_id, id, uuid);
+            }
+        }
+        self.count(&seen, u64::saturating_sub);
+    }
+
+    /// Adds what a domain takes, or takes it off.
+    fn count(&mut self, seen: &Seen, change: fn(u64, u64) -> u64) {
+        let mut owned = seen.owner.as_ref().map(|owner| {
+            let taken = self.owned.entry(owner.provider.clone()).or_default();
+            taken.disk_bytes = change(taken.disk_bytes, owner.disk_bytes);
+            taken
+        });
+        let taken = match &mut owned {
+            _ if seen.status.is_active() => &mut self.running,
+            Some(owned) => owned,
+            None => return,
+        };
+        taken.memory_mib = change(taken.memory_mib, seen.memory_mib);
+        taken.vcpus = change(taken.vcpus, seen.vcpus.into());
+    }
+
+    pub(crate) fn get(&self, uuid: Uuid) -> Option<&Seen> {
+        self.domains.get(&uuid)
+    }
+
     /// The domain of a name.
     pub(crate) fn named(&self, name: &str) -> Option<&Seen> {
-        self.domains.values().find(|seen| seen.domain.name == *name)
+        self.domains.get(self.by_name.get(name)?)
+    }
+
+    /// The domain that a machine of a provider has here.
+    pub(crate) fn of_machine<'a>(&'a self, provider: &'a str, machine: &MachineId) -> Option<(&'a Seen, &'a Owner)> {
+        self.those(self.by_machine.get(machine)?, provider).next()
+    }
+
+    /// A provider's domains whose guests have this `/etc/machine-id`.
+    pub(crate) fn of_guest_id<'a>(
+        &'a self,
+        provider: &'a str,
+        id: &str,
+    ) -> impl Iterator<Item = (&'a Seen, &'a Owner)> {
+        let found = self.by_guest_id.get(id);
+        found.into_iter().flat_map(move |found| self.those(found, provider))
+    }
+
+    fn those<'a>(&'a self, uuids: &'a HashSet<Uuid>, provider: &'a str) -> impl Iterator<Item = (&'a Seen, &'a Owner)> {
+        let seen = uuids.iter().filter_map(|uuid| self.domains.get(uuid));
+        let owned = seen.filter_map(|seen| Some((seen, seen.owner.as_ref()?)));
+        owned.filter(move |(_, owner)| owner.provider == provider)
+    }
+
+    /// A domain that a file is a disk of, other than one.
+    pub(crate) fn user_of(&self, file: &str, other_than: Option<Uuid>) -> Option<&Seen> {
+        let mut users = self.by_file.get(file)?.iter();
+        self.domains.get(users.find(|uuid| Some(**uuid) != other_than)?)
+    }
+
+    /// The domains there are.
+    pub(crate) fn uuids(&self) -> impl Iterator<Item = Uuid> {
+        self.domains.keys().copied()
     }
 
     /// The domains that carry this provider's name.
@@ -96,12 +207,23 @@ impl Inventory {
         owned.filter(move |(_, owner)| owner.provider == provider)
     }
 
-    /// Memory (MiB) and virtual CPUs of all active domains, ours or not.
-    pub(crate) fn used(&self) -> (u64, u64) {
-        let active = self.domains.values().filter(|seen| seen.status.is_active());
-        active.fold((0, 0), |(memory, vcpus), seen| {
-            (memory + seen.memory_mib, vcpus + u64::from(seen.vcpus))
-        })
+    /// What all domains take, ours or not: those of this provider also while they are off.
+    pub(crate) fn taken(&self, provider: &str) -> Taken {
+        let owned = self.owned.get(provider).copied().unwrap_or_default();
+        Taken {
+            memory_mib: self.running.memory_mib + owned.memory_mib,
+            vcpus: self.running.vcpus + owned.vcpus,
+            disk_bytes: owned.disk_bytes,
+        }
+    }
+}
+
+fn unlist<K: std::hash::Hash + Eq>(index: &mut HashMap<K, HashSet<Uuid>>, key: &K, uuid: Uuid) {
+    if let Some(found) = index.get_mut(key) {
+        found.remove(&uuid);
+        if found.is_empty() {
+            index.remove(key);
+        }
     }
 }
 
@@ -152,13 +274,60 @@ mod tests {
         assert_eq!(seen.files, ["/a", "/b"]);
         assert!(seen.owner.is_none());
         let mut inventory = Inventory::default();
-        inventory.domains.insert(Uuid([1; 16]), seen.clone());
+        inventory.insert(seen.clone());
+        let other = DomainRef {
+            uuid: Uuid([2; 16]),
+            ..DomainRef::default()
+        };
         let stopped = Seen {
             status: status(DomainState::SHUTOFF, 0),
+            domain: other,
             ..seen
         };
-        inventory.domains.insert(Uuid([2; 16]), stopped);
-        assert_eq!(inventory.used(), (2048, 3));
+        inventory.insert(stopped);
+        let taken = inventory.taken("p");
+        assert_eq!((taken.memory_mib, taken.vcpus), (2048, 3));
+        assert_eq!(inventory.user_of("/b", None).unwrap().memory_mib, 2048);
+        assert!(inventory.user_of("/b", Some(Uuid::default())).is_some());
+        inventory.remove(Uuid::default());
+        assert!(inventory.user_of("/b", Some(Uuid([2; 16]))).is_none());
+        inventory.remove(Uuid([2; 16]));
+        assert_eq!(inventory.taken("p"), Taken::default());
+        assert!(inventory.user_of("/b", None).is_none());
+    }
+
+    #[test]
+    fn a_machine_is_found_by_its_owner_and_takes_its_room_also_while_it_is_off() {
+        let machine = MachineId::new("m").unwrap();
+        let profile = providerkit_backend::Profile::new("k", "z", providerkit_backend::CapacityType::OnDemand);
+        let operation = providerkit_backend::OperationId::mint();
+        let mut owner = Owner::new("p", machine.clone(), "s", operation, profile);
+        owner.disk_bytes = 7;
+        owner.guest_id = Some("twin".into());
+        let seen = |state| Seen {
+            domain: DomainRef::default(),
+            status: status(state, 0),
+            owner: Some(owner.clone()),
+            memory_mib: 100,
+            vcpus: 2,
+            files: Vec::new(),
+        };
+        let mut inventory = Inventory::default();
+        for state in [DomainState::RUNNING, DomainState::SHUTOFF] {
+            inventory.insert(seen(state));
+            let own = Taken {
+                memory_mib: 100,
+                vcpus: 2,
+                disk_bytes: 7,
+            };
+            assert_eq!(inventory.taken("p"), own);
+        }
+        assert_eq!(inventory.taken("other"), Taken::default());
+        assert!(inventory.of_machine("p", &machine).is_some() && inventory.of_machine("q", &machine).is_none());
+        assert_eq!(inventory.of_guest_id("p", "twin").count(), 1);
+        inventory.remove(Uuid::default());
+        assert!(inventory.of_machine("p", &machine).is_none());
+        assert_eq!(inventory.taken("p"), Taken::default());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod lanes;
 mod session;
 
 use std::{
+    collections::HashSet,
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -242,12 +243,8 @@ impl Host {
     pub(crate) fn learn(&self, uuid: Uuid, seen: Option<Seen>) {
         let mut inventory = self.inventory();
         match seen {
-            Some(seen) => {
-                inventory.domains.insert(uuid, seen);
-            }
-            None => {
-                inventory.domains.remove(&uuid);
-            }
+            Some(seen) => inventory.insert(seen),
+            None => inventory.remove(uuid),
         }
         drop(inventory);
         self.0.news.tell();
@@ -258,8 +255,23 @@ impl Host {
         self.lanes().is_some()
     }
 
-    fn replace(&self, inventory: Inventory) {
-        *self.inventory() = inventory;
+    /// Whether nobody knows yet if it can be reached: the provider has only just begun.
+    pub(crate) fn is_untried(&self) -> bool {
+        matches!(&*self.0.link.borrow(), Link::Down { reason } if **reason == *UNTRIED)
+    }
+
+    /// Takes over a list that was begun when there were these domains: one that came since may not be in it yet.
+    fn replace(&self, mut listed: Inventory, before: &HashSet<Uuid>) {
+        let mut inventory = self.inventory();
+        let missing: Vec<Uuid> = inventory
+            .uuids()
+            .filter(|uuid| !before.contains(uuid) && listed.get(*uuid).is_none())
+            .collect();
+        for seen in missing.iter().filter_map(|uuid| inventory.get(*uuid)) {
+            listed.insert(seen.clone());
+        }
+        *inventory = listed;
+        drop(inventory);
         self.0.news.tell();
     }
 

@@ -1,6 +1,10 @@
 //! One session with a host: connect, subscribe, list, then follow what happens until a connection is lost.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use libvirt_rpc::{
     Connection,
@@ -197,6 +201,7 @@ fn told<T: event::Topic>(
 /// Looks at everything; what is known already is not read again.
 pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), Failure> {
     let control = &lanes.control;
+    let before: HashSet<Uuid> = host.with_inventory(|inventory| inventory.uuids().collect());
     let doing = || format!("list the domains of host `{}`", host.name());
     let domains = control
         .domains(ConnectListAllDomainsFlags::empty())
@@ -206,27 +211,28 @@ pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), F
         .domain_stats(&[], DomainStatsTypes::STATE, ConnectGetAllDomainStatsFlags::empty())
         .await
         .doing(doing)?;
+    let stats: HashMap<Uuid, _> = stats.iter().map(|(domain, params)| (domain.uuid, params)).collect();
     let status = |uuid: Uuid| {
-        let (_, params) = stats.iter().find(|(domain, _)| domain.uuid == uuid)?;
+        let params = stats.get(&uuid)?;
         let number = |name| params.unsigned(name).and_then(|number| i32::try_from(number).ok());
         Some(Status {
             state: DomainState(number("state.state")?),
             reason: number("state.reason").unwrap_or(0),
         })
     };
-    let known = host.with_inventory(|inventory| inventory.domains.clone());
     let mut fresh = Inventory::default();
     for domain in domains {
-        let seen = match (known.get(&domain.uuid), status(domain.uuid)) {
-            (Some(seen), Some(status)) if seen.domain.name == domain.name => Some(Seen { status, ..seen.clone() }),
+        let known = host.with_inventory(|inventory| inventory.get(domain.uuid).cloned());
+        let seen = match (known, status(domain.uuid)) {
+            (Some(seen), Some(status)) if seen.domain.name == domain.name => Some(Seen { status, ..seen }),
             _ => see(control, &domain).await?,
         };
         if let Some(seen) = seen {
-            fresh.domains.insert(domain.uuid, seen);
+            fresh.insert(seen);
         }
     }
     fresh.pool = look_at_pool(lanes, pool).await?;
-    host.replace(fresh);
+    host.replace(fresh, &before);
     Ok(())
 }
 

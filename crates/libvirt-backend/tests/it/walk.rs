@@ -40,6 +40,8 @@ pub(crate) fn settings(hosts: &[(&str, &Host)]) -> Settings {
         price_per_hour: 0.01,
         resources: BTreeMap::new(),
         labels: BTreeMap::new(),
+        interruption_probability: 0.0,
+        naming: None,
     };
     Settings {
         provider: "live".into(),

@@ -8,10 +8,11 @@ use tracing::Instrument as _;
 use super::{
     Connection, Shared,
     observer::Watch,
-    state::{Answer, Outgoing, Reply},
+    state::{Answer, Claim, Outgoing, Reply},
 };
 use crate::{
     Error,
+    event::source::Source,
     stream::Stream,
     wire::{
         self,
@@ -78,8 +79,8 @@ impl Connection {
         Ok((ret.map_err(|error| Error::protocol(P::INFO.name, error))?, stream))
     }
 
-    /// Sends a call whose answer nobody needs.
-    pub(crate) fn notify<P: Procedure>(&self, args: &P::Args) {
+    /// Asks for no more events of a source, which is told when that was answered.
+    pub(crate) fn leave<P: Procedure>(&self, args: &P::Args, source: Source) {
         let Ok(mut message) = encode(&P::INFO, args, Vec::new()) else {
             return;
         };
@@ -87,7 +88,7 @@ impl Connection {
         let serial = state.next_serial();
         set_serial(&mut message, serial);
         // A connection that is gone has forgotten what this was to undo.
-        drop(state.submit(&P::INFO, serial, message, None));
+        drop(state.submit(&P::INFO, serial, message, Claim::Source(source)));
         state.wake_driver();
     }
 
@@ -105,7 +106,7 @@ impl Connection {
         if opens_stream {
             state.streams.register(serial, *info);
         }
-        if let Err(lost) = state.submit(info, serial, message, Some(answer)) {
+        if let Err(lost) = state.submit(info, serial, message, Claim::Caller(answer)) {
             state.streams.forget(serial);
             return Err(Error::disconnected(lost.reason, lost.sent));
         }

@@ -138,6 +138,11 @@ impl Connection {
         }
     }
 
+    /// How long a call made through this handle may take.
+    pub(crate) const fn deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
     /// The same connection with another deadline for the calls made through this handle.
     #[must_use]
     pub fn with_deadline(&self, deadline: impl Into<Option<Duration>>) -> Self {

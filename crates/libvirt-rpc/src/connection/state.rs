@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::Reason;
 use crate::{
-    event::router::Router,
+    event::{router::Router, source::Source},
     stream::table::Streams,
     wire::{
         frame::Header,
@@ -83,8 +83,17 @@ struct Call {
     priority: Priority,
     phase: Phase,
     turn: Option<Instant>,
-    /// Nobody, when the caller wants no answer.
-    answer: Option<oneshot::Sender<Answer>>,
+    claim: Claim,
+}
+
+/// Who waits for the answer to a call.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    Caller(oneshot::Sender<Answer>),
+    /// Nobody but those who want to hear this anew, which the call ends.
+    Source(Source),
+    /// Nobody any more.
+    None,
 }
 
 #[derive(Debug)]
@@ -144,13 +153,7 @@ impl State {
     }
 
     /// Takes a call; it is written when the window lets it. `message.call` is its serial.
-    pub(crate) fn submit(
-        &mut self,
-        info: &Info,
-        serial: u32,
-        mut message: Outgoing,
-        answer: Option<oneshot::Sender<Answer>>,
-    ) -> Result<(), Lost> {
+    pub(crate) fn submit(&mut self, info: &Info, serial: u32, mut message: Outgoing, claim: Claim) -> Result<(), Lost> {
         if let Some(reason) = &self.closed {
             return Err(Lost {
                 reason: reason.clone(),
@@ -165,7 +168,7 @@ impl State {
                 priority,
                 phase: Phase::Waiting(message),
                 turn: None,
-                answer,
+                claim,
             },
         );
         match priority {
@@ -192,7 +195,7 @@ impl State {
                 false
             }
             Some(call) => {
-                call.answer = None;
+                call.claim = Claim::None;
                 self.streams.abandon(serial);
                 matches!(call.phase, Phase::Sent)
             }
@@ -253,15 +256,16 @@ impl State {
                 self.low_in_work -= usize::from(call.priority == Priority::Low && self.low_in_work > 0);
                 let is_error = header.status == MessageStatus::ERROR;
                 self.streams.opened(header.serial, !is_error);
-                match call.answer {
+                match call.claim {
                     // Unclaimed descriptors close when the answer is dropped.
-                    Some(answer) => drop(answer.send(Ok(Reply {
+                    Claim::Caller(answer) => drop(answer.send(Ok(Reply {
                         is_error,
                         payload,
                         files,
                         turn: call.turn,
                     }))),
-                    None => self.streams.abandon(header.serial),
+                    Claim::Source(source) => self.router.sources.left(&source),
+                    Claim::None => self.streams.abandon(header.serial),
                 }
                 self.fill_window();
             }
@@ -289,7 +293,7 @@ impl State {
         self.low.clear();
         for (_, call) in self.calls.drain() {
             let sent = matches!(call.phase, Phase::Sent);
-            if let Some(answer) = call.answer {
+            if let Claim::Caller(answer) = call.claim {
                 drop(answer.send(Err(Lost {
                     reason: reason.clone(),
                     sent,
@@ -338,7 +342,7 @@ mod tests {
         let serial = state.next_serial();
         let (answer, wait) = oneshot::channel();
         state
-            .submit(&P::INFO, serial, Outgoing::new(vec![0; 28]), Some(answer))
+            .submit(&P::INFO, serial, Outgoing::new(vec![0; 28]), Claim::Caller(answer))
             .unwrap();
         (serial, wait)
     }
@@ -400,7 +404,7 @@ mod tests {
             .map(|(_, wait)| wait.try_recv().unwrap().unwrap_err().sent)
             .collect();
         assert_eq!(sent, [true, true, true, false, false]);
-        let after = state.submit(&DomainCreate::INFO, 9, Outgoing::new(Vec::new()), None);
+        let after = state.submit(&DomainCreate::INFO, 9, Outgoing::new(Vec::new()), Claim::None);
         assert!(!after.unwrap_err().sent);
     }
 

@@ -1,5 +1,7 @@
 //! What daemons tell unasked.
 //!
+//! Any number may subscribe to the same on one connection: the daemon is asked once, and told when the last is gone.
+//!
 //! ```no_run
 //! # async fn example(connection: libvirt_rpc::Connection) -> Result<(), Box<dyn std::error::Error>> {
 //! use libvirt_rpc::event::domain::Lifecycle;
@@ -13,10 +15,13 @@
 //! ```
 
 pub(crate) mod router;
+pub(crate) mod source;
 mod subject;
 mod subscription;
 mod topic;
 
+#[doc(hidden)]
+pub use self::source::Source;
 pub use self::{
     router::Class,
     subject::Subject,

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use super::Class;
+use super::{Class, source::Source};
 use crate::{
     Error,
     connection::Connection,
@@ -17,6 +17,10 @@ pub trait Subject: Clone + Send + Sync + 'static {
     /// Which one.
     const CLASS: Class;
 
+    /// What tells this object from others of its sort.
+    #[doc(hidden)]
+    fn key(&self) -> Vec<u8>;
+
     /// Asks for the events numbered `event`, of one object or of all, and returns the callback's id.
     #[doc(hidden)]
     fn register(
@@ -25,15 +29,19 @@ pub trait Subject: Clone + Send + Sync + 'static {
         subject: Option<Self>,
     ) -> impl Future<Output = Result<i32, Error>> + Send;
 
-    /// Asks for no more events.
+    /// Asks for no more events of a source.
     #[doc(hidden)]
-    fn deregister(connection: &Connection, callback: i32);
+    fn deregister(connection: &Connection, callback: i32, source: Source);
 }
 
 macro_rules! subject {
-    ($ty:ident, $class:ident, $field:ident, $register:ident, $args:ident, $deregister:ident, $dargs:ident) => {
+    ($ty:ident, $class:ident, $field:ident . $key:ident, $register:ident, $args:ident, $deregister:ident, $dargs:ident) => {
         impl Subject for $ty {
             const CLASS: Class = Class::$class;
+
+            fn key(&self) -> Vec<u8> {
+                self.$key.to_string().into_bytes()
+            }
 
             async fn register(connection: &Connection, event: i32, subject: Option<Self>) -> Result<i32, Error> {
                 let args = call::$args {
@@ -46,10 +54,11 @@ macro_rules! subject {
                     .map(|ret| ret.callback_id)
             }
 
-            fn deregister(connection: &Connection, callback: i32) {
-                connection.notify::<call::$deregister>(&call::$dargs {
+            fn deregister(connection: &Connection, callback: i32, source: Source) {
+                let args = call::$dargs {
                     callback_id: callback,
-                });
+                };
+                connection.leave::<call::$deregister>(&args, source);
             }
         }
     };
@@ -58,7 +67,7 @@ macro_rules! subject {
 subject!(
     DomainRef,
     Domain,
-    dom,
+    dom.uuid,
     ConnectDomainEventCallbackRegisterAny,
     ConnectDomainEventCallbackRegisterAnyArgs,
     ConnectDomainEventCallbackDeregisterAny,
@@ -67,7 +76,7 @@ subject!(
 subject!(
     NetworkRef,
     Network,
-    net,
+    net.uuid,
     ConnectNetworkEventRegisterAny,
     ConnectNetworkEventRegisterAnyArgs,
     ConnectNetworkEventDeregisterAny,
@@ -76,7 +85,7 @@ subject!(
 subject!(
     StoragePoolRef,
     StoragePool,
-    pool,
+    pool.uuid,
     ConnectStoragePoolEventRegisterAny,
     ConnectStoragePoolEventRegisterAnyArgs,
     ConnectStoragePoolEventDeregisterAny,
@@ -85,7 +94,7 @@ subject!(
 subject!(
     NodeDeviceRef,
     NodeDevice,
-    dev,
+    dev.name,
     ConnectNodeDeviceEventRegisterAny,
     ConnectNodeDeviceEventRegisterAnyArgs,
     ConnectNodeDeviceEventDeregisterAny,
@@ -94,7 +103,7 @@ subject!(
 subject!(
     SecretRef,
     Secret,
-    secret,
+    secret.uuid,
     ConnectSecretEventRegisterAny,
     ConnectSecretEventRegisterAnyArgs,
     ConnectSecretEventDeregisterAny,

@@ -10,10 +10,12 @@ use std::{
 };
 
 use futures_core::Stream;
+use tokio::sync::futures::OwnedNotified;
 
 use super::{
     Class, Subject, Topic,
     router::{Item, Raw},
+    source::{Join, Source},
 };
 use crate::{
     Error,
@@ -36,17 +38,21 @@ use crate::{
 /// Events of one sort, in order.
 ///
 /// At most [`Options::event_queue`](crate::Options::event_queue) of them wait; when more arrive the oldest go, and
-/// [`Interruption::Lagged`] says how many. Dropping it asks the daemon for no more. It is a
+/// [`Interruption::Lagged`] says how many. Dropping the last of the same asks the daemon for no more. It is a
 /// [`Stream`](futures_core::Stream) too, which ends after [`Interruption::Closed`].
 pub struct Subscription<T> {
     connection: Connection,
-    class: Class,
+    source: Source,
     id: i32,
-    deregister: fn(&Connection, i32),
+    subscriber: u64,
+    deregister: Deregister,
     /// As a stream it has given its last item.
     ended: bool,
     sort: PhantomData<fn() -> T>,
 }
+
+/// Asks for no more events of a callback id; the source is told when that was answered.
+type Deregister = fn(&Connection, i32, Source);
 
 /// Why there is no event.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -84,7 +90,11 @@ impl<T: EventMessage> Subscription<T> {
     fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Result<T, Interruption>> {
         loop {
             let mut state = self.connection.shared().lock();
-            let item = ready!(state.router.poll_next(self.class, self.id, cx));
+            let item = ready!(
+                state
+                    .router
+                    .poll_next((self.source.class, self.id), self.subscriber, cx)
+            );
             drop(state);
             return Poll::Ready(match item {
                 Ok(Item::Lagged(count)) => Err(Interruption::Lagged(count)),
@@ -121,15 +131,20 @@ fn decode<T: EventMessage>(raw: &Raw) -> Option<Result<T, wire::Error>> {
 
 impl<T> Drop for Subscription<T> {
     fn drop(&mut self) {
-        self.connection.shared().lock().router.remove(self.class, self.id);
-        (self.deregister)(&self.connection, self.id);
+        let mut state = self.connection.shared().lock();
+        state.router.remove(self.source.class, self.id, self.subscriber);
+        let last = state.router.sources.leave(&self.source);
+        drop(state);
+        if last {
+            (self.deregister)(&self.connection, self.id, self.source.clone());
+        }
     }
 }
 
 impl<T> fmt::Debug for Subscription<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
-            .field("class", &self.class)
+            .field("source", &self.source)
             .field("id", &self.id)
             .finish_non_exhaustive()
     }
@@ -138,26 +153,31 @@ impl<T> fmt::Debug for Subscription<T> {
 /// Says that a register call is under way, whatever becomes of it.
 struct Registering {
     shared: Arc<Shared>,
-    class: Class,
-    id: Option<i32>,
+    source: Source,
+    ended: bool,
 }
 
 impl Registering {
-    fn begin(connection: &Connection, class: Class) -> Self {
-        let shared = Arc::clone(connection.shared());
-        shared.lock().router.begin(class);
-        Self {
-            shared,
-            class,
-            id: None,
-        }
+    fn end(&mut self, id: Option<i32>) -> Option<u64> {
+        self.ended = true;
+        let mut state = self.shared.lock();
+        state.router.sources.registered(&self.source, id);
+        state.router.finish(self.source.class, id)
     }
 }
 
 impl Drop for Registering {
     fn drop(&mut self) {
-        self.shared.lock().router.finish(self.class, self.id);
+        if !self.ended {
+            self.end(None);
+        }
     }
+}
+
+/// Where someone who subscribes stands.
+enum Entry {
+    Listening(i32, u64),
+    Registering(Registering),
 }
 
 impl Connection {
@@ -168,9 +188,14 @@ impl Connection {
     /// # Errors
     /// When the daemon does not know the event or does not let us have it.
     pub async fn subscribe<T: Topic>(&self, subject: Option<&T::Subject>) -> Result<Subscription<T>, Error> {
+        let source = Source {
+            class: T::CLASS,
+            event: T::ID,
+            of: subject.map(Subject::key),
+        };
         let subject = subject.cloned();
         let register = move |c: Self| async move { T::Subject::register(&c, T::ID, subject).await };
-        self.subscribe_with(T::CLASS, register, T::Subject::deregister).await
+        self.subscribe_with(source, register, T::Subject::deregister).await
     }
 
     /// Subscribes to what QEMU's monitor tells, of one domain or of all; `event` is QEMU's name of one event.
@@ -187,13 +212,21 @@ impl Connection {
             event: event.map(Text::from),
             flags: 0,
         };
+        let mut of = domain.map(Subject::key).unwrap_or_default();
+        of.extend_from_slice(event.unwrap_or_default().as_bytes());
+        let source = Source {
+            class: Class::Monitor,
+            event: 0,
+            of: Some(of),
+        };
         let register = move |c: Self| async move {
             c.call::<ConnectDomainMonitorEventRegister>(&args)
                 .await
                 .map(|ret| ret.callback_id)
         };
-        self.subscribe_with(Class::Monitor, register, |c, callback_id| {
-            c.notify::<ConnectDomainMonitorEventDeregister>(&ConnectDomainMonitorEventDeregisterArgs { callback_id });
+        self.subscribe_with(source, register, |c, callback_id, source| {
+            let args = ConnectDomainMonitorEventDeregisterArgs { callback_id };
+            c.leave::<ConnectDomainMonitorEventDeregister>(&args, source);
         })
         .await
     }
@@ -203,45 +236,88 @@ impl Connection {
     /// The end of this connection itself is told by [`closed`](Self::closed).
     ///
     /// # Errors
-    /// When the daemon does not know the call, or one such subscription exists already.
+    /// When the daemon does not know the call.
     pub async fn subscribe_connection_closed(&self) -> Result<Subscription<ConnectEventConnectionClosedMsg>, Error> {
         let register = |c: Self| async move { c.call::<ConnectRegisterCloseCallback>(&()).await.map(|()| 0) };
-        self.subscribe_with(Class::Connection, register, |c, _| {
-            c.notify::<ConnectUnregisterCloseCallback>(&());
+        let source = Source {
+            class: Class::Connection,
+            event: 0,
+            of: None,
+        };
+        self.subscribe_with(source, register, |c, _, source| {
+            c.leave::<ConnectUnregisterCloseCallback>(&(), source);
         })
         .await
     }
 
     async fn subscribe_with<T, F>(
         &self,
-        class: Class,
+        source: Source,
         register: impl FnOnce(Self) -> F,
-        deregister: fn(&Self, i32),
+        deregister: Deregister,
     ) -> Result<Subscription<T>, Error>
     where
         F: Future<Output = Result<i32, Error>> + Send + 'static,
         T: 'static,
     {
-        let mut registering = Registering::begin(self, class);
         let connection = self.clone();
+        let subscription = move |source, id, subscriber| Subscription {
+            connection,
+            source,
+            id,
+            subscriber,
+            deregister,
+            ended: false,
+            sort: PhantomData,
+        };
+        let mut registering = match self.enter(&source).await? {
+            Entry::Listening(id, subscriber) => return Ok(subscription(source, id, subscriber)),
+            Entry::Registering(registering) => registering,
+        };
         let call = register(self.clone());
         // In a task of its own: if the caller gives up, the daemon's registration is still undone.
         let task = tokio::spawn(async move {
             let id = call.await?;
-            registering.id = Some(id);
-            drop(registering);
-            Ok(Subscription {
-                connection,
-                class,
-                id,
-                deregister,
-                ended: false,
-                sort: PhantomData,
-            })
+            let subscriber = registering.end(Some(id)).unwrap_or_default();
+            Ok(subscription(source, id, subscriber))
         });
         match task.await {
             Ok(done) => done,
             Err(_) => Err(Error::disconnected(Reason::Closed, true)),
+        }
+    }
+
+    /// Joins those who listen to a source, or becomes the one who registers it.
+    async fn enter(&self, source: &Source) -> Result<Entry, Error> {
+        let wait = async {
+            loop {
+                match self.try_enter(source) {
+                    Ok(entry) => return entry,
+                    Err(done) => done.await,
+                }
+            }
+        };
+        match self.deadline() {
+            None => Ok(wait.await),
+            Some(limit) => tokio::time::timeout(limit, wait)
+                .await
+                .map_err(|_| Error::deadline("subscribe", limit, false)),
+        }
+    }
+
+    fn try_enter(&self, source: &Source) -> Result<Entry, OwnedNotified> {
+        let mut state = self.shared().lock();
+        match state.router.sources.join(source) {
+            Join::Listen(id) => Ok(Entry::Listening(id, state.router.listen(source.class, id))),
+            Join::Register => {
+                state.router.begin(source.class);
+                Ok(Entry::Registering(Registering {
+                    shared: Arc::clone(self.shared()),
+                    source: source.clone(),
+                    ended: false,
+                }))
+            }
+            Join::Wait(done) => Err(done),
         }
     }
 }

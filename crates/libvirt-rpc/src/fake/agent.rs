@@ -1,10 +1,11 @@
 //! The guest agent.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};
 
 use super::{
+    agent_file::Handle,
     call::{Call, Refusal},
     domain::Domain,
     exec::{Exec, ExecResult, Running},
@@ -47,6 +48,21 @@ const COMMANDS: [&str; 16] = [
     "guest-file-close",
     "guest-shutdown",
 ];
+
+/// What an agent has open and runs. It is gone with the agent.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    pub(super) handles: BTreeMap<i64, Handle>,
+    processes: BTreeMap<i64, Running>,
+    pub(super) counter: i64,
+}
+
+impl Open {
+    pub(super) fn close(&mut self) {
+        self.handles.clear();
+        self.processes.clear();
+    }
+}
 
 pub(super) fn answer(call: &mut Call<'_>) {
     call.on::<DomainAgentCommand>(|world, args| {
@@ -118,10 +134,12 @@ fn command(world: &mut World, wanted: &DomainRef, text: &str) -> Result<String, 
         return Ok(json!({ "return": {} }).to_string());
     }
     let mut files = world.take_files(uuid);
-    let answer = match world.domains.find_mut(&uuid) {
+    let open = world.agents.entry(uuid).or_default();
+    let answer = match world.state.domains.find(&uuid) {
         Some(domain) => Agent {
             guest,
             domain,
+            open,
             files: &mut files,
             leases,
         }
@@ -137,7 +155,8 @@ fn command(world: &mut World, wanted: &DomainRef, text: &str) -> Result<String, 
 /// An agent at work.
 struct Agent<'a> {
     guest: Arc<Guest>,
-    domain: &'a mut Domain,
+    domain: &'a Domain,
+    open: &'a mut Open,
     files: &'a mut Files,
     leases: Vec<Lease>,
 }
@@ -163,7 +182,7 @@ impl Agent<'_> {
             "guest-exec" => self.exec(args),
             "guest-exec-status" => self.exec_status(args),
             _ => match name.strip_prefix("guest-file-") {
-                Some(what) => super::agent_file::carry_out(&mut self.domain.guest, self.files, what, args),
+                Some(what) => super::agent_file::carry_out(self.open, self.files, what, args),
                 None => Err(format!("The command {name} has not been found")),
             },
         }
@@ -220,7 +239,7 @@ impl Agent<'_> {
                 ));
             }
         };
-        let state = &mut self.domain.guest;
+        let state = &mut *self.open;
         state.counter += 1;
         let captured = args["capture-output"].as_bool().unwrap_or(false);
         state.processes.insert(state.counter, Running::new(result, captured));
@@ -229,7 +248,7 @@ impl Agent<'_> {
 
     fn exec_status(&mut self, args: &Value) -> Result<Value, String> {
         let pid = args["pid"].as_i64().ok_or("Parameter 'pid' is missing")?;
-        let processes = &mut self.domain.guest.processes;
+        let processes = &mut self.open.processes;
         let process = processes.get(&pid).ok_or("Invalid parameter 'pid'")?;
         if !process.has_ended() {
             return Ok(json!({ "exited": false }));

@@ -1,11 +1,8 @@
 //! The guest agent's commands about files.
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{files::Files, guest::State};
+use super::{agent::Open, files::Files};
 use crate::base64;
 
 /// Permissions of a file the agent makes.
@@ -16,7 +13,7 @@ const COUNT: u64 = 4096;
 const COUNT_MAX: u64 = 48 << 20;
 
 /// An open file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Handle {
     path: String,
     at: usize,
@@ -26,7 +23,7 @@ pub(super) struct Handle {
     at_end: bool,
 }
 
-pub(super) fn carry_out(state: &mut State, files: &mut Files, what: &str, args: &Value) -> Result<Value, String> {
+pub(super) fn carry_out(state: &mut Open, files: &mut Files, what: &str, args: &Value) -> Result<Value, String> {
     match what {
         "open" => open(state, files, args),
         "read" => read(handle(state, args)?, files, args),
@@ -42,13 +39,13 @@ pub(super) fn carry_out(state: &mut State, files: &mut Files, what: &str, args: 
     }
 }
 
-fn handle<'a>(state: &'a mut State, args: &Value) -> Result<&'a mut Handle, String> {
+fn handle<'a>(state: &'a mut Open, args: &Value) -> Result<&'a mut Handle, String> {
     let number = args["handle"].as_i64().unwrap_or_default();
     let found = state.handles.get_mut(&number);
     found.ok_or_else(|| format!("handle '{number}' has not been found"))
 }
 
-fn open(state: &mut State, files: &mut Files, args: &Value) -> Result<Value, String> {
+fn open(state: &mut Open, files: &mut Files, args: &Value) -> Result<Value, String> {
     let path = args["path"].as_str().ok_or("Parameter 'path' is missing")?;
     let mode = args["mode"].as_str().unwrap_or("r");
     let failed = |why: &str| format!("failed to open file '{path}' (mode: '{mode}'): {why}");
@@ -65,9 +62,8 @@ fn open(state: &mut State, files: &mut Files, args: &Value) -> Result<Value, Str
     if plain.starts_with('r') {
         files.read(path).ok_or_else(|| failed("No such file or directory"))?;
     } else {
-        let file = files.file(path.to_owned(), MODE);
-        if plain.starts_with('w') {
-            file.content = Arc::default();
+        if plain.starts_with('w') || files.read(path).is_none() {
+            files.put(path.to_owned(), MODE, Vec::new());
         }
     }
     state.counter += 1;
@@ -112,17 +108,10 @@ fn write(handle: &mut Handle, files: &mut Files, args: &Value) -> Result<Value, 
     if !handle.writes {
         return Err("failed to write to file: Bad file descriptor".to_owned());
     }
-    let file = files
-        .find_mut(&handle.path)
-        .ok_or("failed to write to file: Stale file handle")?;
-    let content = Arc::make_mut(&mut file.content);
-    let at = if handle.appends { content.len() } else { handle.at };
-    let data = data.get(..count).unwrap_or_default();
-    if content.len() < at + count {
-        content.resize(at + count, 0);
-    }
-    if let Some(room) = content.get_mut(at..at + count) {
-        room.copy_from_slice(data);
+    let end = files.read(&handle.path).map_or(0, <[u8]>::len);
+    let at = if handle.appends { end } else { handle.at };
+    if !files.write_at(&handle.path, at, data.get(..count).unwrap_or_default()) {
+        return Err("failed to write to file: Stale file handle".to_owned());
     }
     handle.at = at + count;
     Ok(json!({ "count": count, "eof": false }))

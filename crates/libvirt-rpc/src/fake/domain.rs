@@ -55,26 +55,32 @@ impl Entry for Domain {
 }
 
 impl World {
-    pub(super) fn domain(&mut self, wanted: &DomainRef) -> Result<&mut Domain, Refusal> {
-        let missing = || {
-            absent(format!(
-                "no domain with matching uuid '{}' ({})",
-                wanted.uuid, wanted.name
-            ))
-        };
-        self.domains.find_mut(&wanted.uuid).ok_or_else(missing)
+    pub(super) fn domain(&self, wanted: &DomainRef) -> Result<&Domain, Refusal> {
+        self.domains.find(&wanted.uuid).ok_or_else(|| unknown(wanted))
+    }
+
+    pub(super) fn domain_mut(&mut self, wanted: &DomainRef) -> Result<&mut Domain, Refusal> {
+        self.domains.find_mut(&wanted.uuid).ok_or_else(|| unknown(wanted))
     }
 
     /// A domain that must be running.
-    pub(super) fn running(&mut self, wanted: &DomainRef) -> Result<&mut Domain, Refusal> {
+    pub(super) fn running(&self, wanted: &DomainRef) -> Result<&Domain, Refusal> {
         let domain = self.domain(wanted)?;
-        if domain.is_active() {
-            return Ok(domain);
-        }
-        Err(Refusal::invalid(
-            "Requested operation is not valid: domain is not running",
-        ))
+        domain.check_running().map(|()| domain)
     }
+
+    /// The same, to change it.
+    pub(super) fn running_mut(&mut self, wanted: &DomainRef) -> Result<&mut Domain, Refusal> {
+        let domain = self.domain_mut(wanted)?;
+        domain.check_running().map(|()| domain)
+    }
+}
+
+fn unknown(wanted: &DomainRef) -> Refusal {
+    absent(format!(
+        "no domain with matching uuid '{}' ({})",
+        wanted.uuid, wanted.name
+    ))
 }
 
 /// A domain that is not there.
@@ -85,6 +91,15 @@ pub(super) fn absent(missing: impl std::fmt::Display) -> Refusal {
 impl Domain {
     pub(super) fn is_active(&self) -> bool {
         self.id >= 0
+    }
+
+    fn check_running(&self) -> Result<(), Refusal> {
+        if self.is_active() {
+            return Ok(());
+        }
+        Err(Refusal::invalid(
+            "Requested operation is not valid: domain is not running",
+        ))
     }
 
     pub(super) fn stop(&mut self, reason: DomainShutoffReason) {

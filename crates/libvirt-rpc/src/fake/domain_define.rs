@@ -127,7 +127,7 @@ impl World {
     }
 
     fn undefine_domain(&mut self, wanted: &DomainRef, flags: Flags) -> Result<(), Refusal> {
-        let domain = self.domain(wanted)?;
+        let domain = self.domain_mut(wanted)?;
         domain.refuse_to_forget(flags)?;
         domain.persistent = false;
         domain.saved = None;

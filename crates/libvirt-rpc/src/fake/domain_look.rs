@@ -88,7 +88,7 @@ fn state(call: &mut Call<'_>) {
         })
     });
     call.on::<DomainSetAutostart>(|world, args| {
-        let domain = world.domain(&args.dom)?;
+        let domain = world.domain_mut(&args.dom)?;
         if !domain.persistent {
             return Err(Refusal::invalid(
                 "Requested operation is not valid: cannot set autostart for transient domain",

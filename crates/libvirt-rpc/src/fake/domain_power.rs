@@ -100,7 +100,7 @@ fn pause(call: &mut Call<'_>) {
         Ok(())
     });
     call.on::<DomainResume>(|world, args| {
-        let domain = world.running(&args.dom)?;
+        let domain = world.running_mut(&args.dom)?;
         if domain.state == DomainState::RUNNING {
             return Err(Refusal::invalid(
                 "Requested operation is not valid: domain is already running",
@@ -120,7 +120,7 @@ fn pause(call: &mut Call<'_>) {
 
 fn save(call: &mut Call<'_>) {
     call.on::<DomainManagedSave>(|world, args| {
-        let domain = world.running(&args.dom)?;
+        let domain = world.running_mut(&args.dom)?;
         if !domain.persistent {
             return Err(Refusal::invalid(
                 "Requested operation is not valid: cannot do managed save for transient domain",
@@ -129,7 +129,7 @@ fn save(call: &mut Call<'_>) {
         domain.saved = Some(std::mem::take(&mut domain.guest));
         world.stop_domain(&args.dom, DomainShutoffReason::SAVED)
     });
-    call.on::<DomainManagedSaveRemove>(|world, args| world.domain(&args.dom).map(|d| d.saved = None));
+    call.on::<DomainManagedSaveRemove>(|world, args| world.domain_mut(&args.dom).map(|d| d.saved = None));
     call.on::<DomainHasManagedSaveImage>(|world, args| {
         world.domain(&args.dom).map(|d| DomainHasManagedSaveImageRet {
             result: d.saved.is_some().into(),
@@ -238,9 +238,10 @@ impl World {
 
     /// Stops a running domain; one without definition is gone.
     pub(super) fn stop_domain(&mut self, wanted: &DomainRef, reason: DomainShutoffReason) -> Result<(), Refusal> {
-        let domain = self.running(wanted)?;
+        let domain = self.running_mut(wanted)?;
         let (was, persistent) = (domain.to_ref(), domain.persistent);
         domain.stop(reason);
+        self.agents.remove(&was.uuid);
         let detail = match reason {
             DomainShutoffReason::DESTROYED => DomainEventStoppedDetailType::DESTROYED,
             // What a QEMU that dies without a word is told as.

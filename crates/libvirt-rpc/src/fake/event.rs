@@ -74,6 +74,13 @@ impl Client {
                 format!("internal error: unsupported event ID {event}"),
             ));
         }
+        let tracked = |c: &Callback| (c.class, c.event, &c.of) == (class, event, &of);
+        if self.callbacks.iter().any(tracked) {
+            return Err(Refusal::new(
+                ErrorNumber::ERR_INTERNAL_ERROR,
+                "internal error: event callback already tracked",
+            ));
+        }
         // Each class counts by itself, as in real daemons.
         let next = self.next.entry(class).or_default();
         let id = *next;

@@ -44,13 +44,12 @@ pub struct ExecResult {
 }
 
 /// A program that was started.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Running {
     pub(super) result: ExecResult,
     /// Whether somebody wants its output.
     pub(super) captured: bool,
-    /// When it ends; saved and restored it has ended.
-    #[serde(skip)]
+    /// When it ends.
     ends: Option<Instant>,
 }
 

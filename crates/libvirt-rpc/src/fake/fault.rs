@@ -8,6 +8,7 @@ use crate::wire::{constant::error::ErrorNumber, procedure::Info};
 #[derive(Clone, Debug)]
 pub struct Fault {
     procedure: Option<String>,
+    named: Vec<u8>,
     effect: Effect,
     skip: usize,
     times: Option<usize>,
@@ -37,6 +38,7 @@ impl Fault {
     pub fn on(procedure: impl Into<String>, effect: Effect) -> Self {
         Self {
             procedure: Some(procedure.into()),
+            named: Vec::new(),
             effect,
             skip: 0,
             times: None,
@@ -48,10 +50,18 @@ impl Fault {
     pub fn on_all(effect: Effect) -> Self {
         Self {
             procedure: None,
+            named: Vec::new(),
             effect,
             skip: 0,
             times: None,
         }
+    }
+
+    /// Only calls that have this text in their arguments have it: the name of a domain, say, or the beginning of one.
+    #[must_use]
+    pub fn naming(mut self, text: impl Into<Vec<u8>>) -> Self {
+        self.named = text.into();
+        self
     }
 
     /// Only so many calls have it.
@@ -69,8 +79,12 @@ impl Fault {
     }
 
     /// The effect on a call, if it has any.
-    pub(super) fn effect(&mut self, info: &Info) -> Option<Effect> {
+    pub(super) fn effect(&mut self, info: &Info, arguments: &[u8]) -> Option<Effect> {
         if self.procedure.as_deref().is_some_and(|name| name != info.name) {
+            return None;
+        }
+        let named = self.named.len();
+        if named > 0 && !arguments.windows(named).any(|text| text == self.named) {
             return None;
         }
         if self.skip > 0 {

@@ -8,7 +8,7 @@ use super::{
     call::Refusal,
     domain::Domain,
     event,
-    exec::{Exec, ExecResult, Program, Running},
+    exec::{Exec, ExecResult, Program},
     files::Files,
     world::World,
 };
@@ -56,9 +56,6 @@ pub(super) struct State {
     pub(super) boots: u64,
     /// Files of a guest whose domain has no disk of a pool.
     pub(super) files: Files,
-    pub(super) handles: BTreeMap<i64, super::agent_file::Handle>,
-    pub(super) processes: BTreeMap<i64, Running>,
-    pub(super) counter: i64,
 }
 
 impl Default for Guest {
@@ -213,6 +210,7 @@ pub(super) fn boot(world: &mut World, uuid: Uuid) {
         ..State::default()
     };
     let has_agent = domain.hardware.has_agent;
+    world.agents.remove(&uuid);
     if has_agent {
         tell_agent(world, uuid, Lifecycle::DISCONNECTED, Reason::DOMAIN_STARTED);
     }
@@ -285,8 +283,9 @@ pub(super) fn set_agent(world: &mut World, uuid: Uuid, up: bool) {
     }
     domain.guest.agent_up = up;
     // Its processes and open files are known to nobody after it.
-    domain.guest.handles.clear();
-    domain.guest.processes.clear();
+    if let Some(open) = world.agents.get_mut(&uuid) {
+        open.close();
+    }
     let state = if up {
         Lifecycle::CONNECTED
     } else {
@@ -350,7 +349,7 @@ pub(super) fn reboot(world: &mut World, uuid: Uuid) {
 }
 
 /// The domain whose agent answers, or why it does not.
-pub(super) fn agent_of<'a>(world: &'a mut World, wanted: &DomainRef) -> Result<&'a mut Domain, Refusal> {
+pub(super) fn agent_of<'a>(world: &'a World, wanted: &DomainRef) -> Result<&'a Domain, Refusal> {
     let domain = world.running(wanted)?;
     if !domain.hardware.has_agent {
         let message = "argument unsupported: QEMU guest agent is not configured";

@@ -26,7 +26,7 @@ pub enum Virtualization {
     Qemu,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Host {
     pub(super) cpus: i32,
     pub(super) memory_kib: u64,

@@ -1,6 +1,9 @@
 //! Addresses that networks' DHCP servers give to guests.
 
-use std::{collections::BTreeMap, net::Ipv4Addr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,11 +25,12 @@ pub(super) struct Lease {
 }
 
 /// What a network's DHCP server has given away.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Leases {
     by_mac: BTreeMap<String, Lease>,
     by_address: BTreeMap<Ipv4Addr, String>,
     last: Option<Ipv4Addr>,
+    touched: BTreeSet<String>,
 }
 
 /// What a description says of DHCP.
@@ -80,6 +84,7 @@ impl Leases {
             hostname: hostname.to_owned(),
         };
         self.by_mac.insert(mac.to_owned(), lease);
+        self.touched.insert(mac.to_owned());
     }
 
     fn free(&mut self, server: &Server) -> Option<Ipv4Addr> {
@@ -96,7 +101,24 @@ impl Leases {
     pub(super) fn take_back(&mut self, mac: &str) {
         if let Some(lease) = self.by_mac.remove(mac) {
             self.by_address.remove(&lease.address);
+            self.touched.insert(mac.to_owned());
         }
+    }
+
+    pub(super) fn find(&self, mac: &str) -> Option<&Lease> {
+        self.by_mac.get(mac)
+    }
+
+    /// Puts a lease where it was in another life.
+    pub(super) fn put_back(&mut self, lease: Lease) {
+        self.by_address.insert(lease.address, lease.mac.clone());
+        self.last = self.last.max(Some(lease.address));
+        self.by_mac.insert(lease.mac.clone(), lease);
+    }
+
+    /// The cards whose leases changed since this was last asked.
+    pub(super) fn take_touched(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.touched)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Lease> {

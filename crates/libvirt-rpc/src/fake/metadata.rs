@@ -36,7 +36,7 @@ pub(super) fn answer(call: &mut Call<'_>) {
                 _ => text,
             }
         });
-        let domain = world.domain(&args.dom)?;
+        let domain = world.domain_mut(&args.dom)?;
         match value {
             Some(value) => drop(domain.metadata.insert(key, value)),
             None => drop(domain.metadata.remove(&key)),

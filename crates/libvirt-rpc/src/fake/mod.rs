@@ -46,6 +46,7 @@ mod agent_file;
 mod call;
 mod capabilities;
 mod connect;
+mod content;
 mod domain;
 mod domain_define;
 mod domain_find;
@@ -66,6 +67,7 @@ mod network;
 mod network_update;
 mod node_device;
 mod pool;
+mod record;
 mod saved;
 mod secret;
 mod session;
@@ -79,7 +81,7 @@ mod xml;
 use std::{
     io,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -89,13 +91,14 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::world::World;
+use self::world::{Turn, World};
 pub use self::{
     exec::{Exec, ExecResult},
     fault::{Effect, Fault},
     files::{File, Files},
     guest::Guest,
     host::Virtualization,
+    record::Record,
     saved::{RestoreError, Snapshot},
 };
 use crate::{
@@ -125,8 +128,8 @@ impl Daemon {
         }
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    fn world(&self) -> Turn<'_> {
+        world::turn(&self.world)
     }
 
     /// Opens a connection to it in memory.
@@ -331,13 +334,33 @@ impl Daemon {
 
     /// Puts what a snapshot has in the place of what there is; all connections end.
     ///
-    /// Domains that ran go on as if nothing had been. Guests that were booting boot again, programs that were running
-    /// have ended.
+    /// Domains that ran go on as if nothing had been. Guests that were booting boot again; agents know nothing of programs
+    /// that were running and files that were open.
     ///
     /// # Errors
     /// When it is no snapshot of this version of the library; then nothing has changed.
     pub fn restore(&self, snapshot: &Snapshot) -> Result<(), RestoreError> {
         self.world().restore(snapshot)
+    }
+
+    /// Lets the host outlive the process it is in: takes over what an earlier life of it left, and tells a keeper of
+    /// every change from then on.
+    ///
+    /// Of a host that has no earlier life, nothing is `left`, and all that is there is told with the first change.
+    /// Records told together belong together: they are to be kept all or none, in their order, each in the place of an
+    /// earlier one of the same key. A call is answered when the keeper has what it changed. A keeper that fails is told
+    /// the same and more at the next call, and clients are cut off without an answer until it has all.
+    ///
+    /// Domains that ran go on, as [`restore`](Self::restore) says.
+    ///
+    /// # Errors
+    /// When what is left is not all that a daemon of this version of the library told; then nothing has changed.
+    pub fn live_on(
+        &self,
+        left: Vec<Record>,
+        keeper: impl FnMut(&[Record]) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), RestoreError> {
+        self.world().live_on(left, Box::new(keeper))
     }
 
     /// How many calls of a name (`domain_create`) have been carried out.
@@ -357,7 +380,7 @@ impl Daemon {
     pub fn volume_content(&self, pool: &str, volume: &str) -> Option<Vec<u8>> {
         let world = self.world();
         let volume = world.pools.named(pool)?.volumes.named(volume)?;
-        Some(volume.content.to_vec())
+        Some(volume.content.read(0, usize::MAX))
     }
 
     /// The names of all domains, in the order in which they were defined.

@@ -115,7 +115,7 @@ fn snapshots(call: &mut Call<'_>) {
     call.on::<DomainSnapshotCreateXml>(|world, args| {
         let flags = DomainSnapshotCreateFlags(args.flags);
         let moment = world.new_moment(&args.dom, &args.xml_desc.to_string_lossy(), "domainsnapshot")?;
-        let domain = world.domain(&args.dom)?;
+        let domain = world.domain_mut(&args.dom)?;
         let name = moment.name.clone();
         if !flags.contains(DomainSnapshotCreateFlags::NO_METADATA) {
             push(&mut domain.snapshots, moment)?;
@@ -161,7 +161,7 @@ fn snapshots(call: &mut Call<'_>) {
         })
     });
     call.on::<DomainSnapshotDelete>(|world, args| {
-        let domain = world.domain(&args.snap.dom)?;
+        let domain = world.domain_mut(&args.snap.dom)?;
         of_snapshots(&domain.snapshots, &args.snap.name)?;
         domain.snapshots.retain(|m| args.snap.name != *m.name);
         Ok(())
@@ -173,7 +173,9 @@ fn snapshots(call: &mut Call<'_>) {
         if active && !moment.running {
             world.stop_domain(&args.snap.dom, DomainShutoffReason::FROM_SNAPSHOT)?;
         }
-        world.put_files(uuid, moment.files);
+        let mut files = world.take_files(uuid);
+        files.replace(&moment.files);
+        world.put_files(uuid, files);
         if moment.running && !active {
             world.start_domain(uuid, false, false)?;
         } else if let Some(domain) = world.domains.find_mut(&uuid).filter(|_| moment.running) {
@@ -194,7 +196,7 @@ fn checkpoints(call: &mut Call<'_>) {
             return Err(Refusal::new(ErrorNumber::ERR_OPERATION_UNSUPPORTED, message));
         }
         let moment = world.new_moment(&args.dom, &args.xml_desc.to_string_lossy(), "domaincheckpoint")?;
-        let domain = world.domain(&args.dom)?;
+        let domain = world.domain_mut(&args.dom)?;
         let name = push(&mut domain.checkpoints, moment)?;
         Ok(DomainCheckpointCreateXmlRet {
             checkpoint: reference(&name.to_string_lossy(), &args.dom),
@@ -225,7 +227,7 @@ fn checkpoints(call: &mut Call<'_>) {
         })
     });
     call.on::<DomainCheckpointDelete>(|world, args| {
-        let domain = world.domain(&args.checkpoint.dom)?;
+        let domain = world.domain_mut(&args.checkpoint.dom)?;
         of_checkpoints(&domain.checkpoints, &args.checkpoint.name)?;
         domain.checkpoints.retain(|m| args.checkpoint.name != *m.name);
         Ok(())

@@ -44,6 +44,7 @@ pub(super) struct Network {
     pub(super) active: bool,
     pub(super) persistent: bool,
     pub(super) autostart: bool,
+    #[serde(skip)]
     pub(super) leases: Leases,
 }
 
@@ -75,7 +76,12 @@ pub(super) fn absent(name: impl std::fmt::Display) -> Refusal {
 }
 
 impl World {
-    pub(super) fn network(&mut self, wanted: &NetworkRef) -> Result<&mut Network, Refusal> {
+    pub(super) fn network(&self, wanted: &NetworkRef) -> Result<&Network, Refusal> {
+        let found = self.networks.find(&wanted.uuid);
+        found.ok_or_else(|| absent(&wanted.name))
+    }
+
+    pub(super) fn network_mut(&mut self, wanted: &NetworkRef) -> Result<&mut Network, Refusal> {
         let found = self.networks.find_mut(&wanted.uuid);
         found.ok_or_else(|| absent(&wanted.name))
     }
@@ -117,7 +123,7 @@ impl World {
     }
 
     fn set_network(&mut self, net: &NetworkRef, active: bool) -> Result<(), Refusal> {
-        let network = self.network(net)?;
+        let network = self.network_mut(net)?;
         if network.active == active {
             let state = if active { "already" } else { "not" };
             return Err(Refusal::invalid(format!(
@@ -128,7 +134,7 @@ impl World {
         let persistent = network.persistent;
         event::network(self, net, if active { Event::STARTED.0 } else { Event::STOPPED.0 });
         if !active && !persistent {
-            self.networks.remove(&net.uuid);
+            self.networks.forget(&net.uuid);
         }
         Ok(())
     }
@@ -155,7 +161,9 @@ pub(super) fn answer(call: &mut Call<'_>) {
             autostart: n.autostart.into(),
         })
     });
-    call.on::<NetworkSetAutostart>(|world, args| world.network(&args.net).map(|n| n.autostart = args.autostart != 0));
+    call.on::<NetworkSetAutostart>(|world, args| {
+        world.network_mut(&args.net).map(|n| n.autostart = args.autostart != 0)
+    });
     call.on::<NetworkIsActive>(|world, args| {
         world.network(&args.net).map(|n| NetworkIsActiveRet {
             active: n.active.into(),
@@ -232,10 +240,10 @@ fn change(call: &mut Call<'_>) {
     call.on::<NetworkCreate>(|world, args| world.set_network(&args.net, true));
     call.on::<NetworkDestroy>(|world, args| world.set_network(&args.net, false));
     call.on::<NetworkUndefine>(|world, args| {
-        let network = world.network(&args.net)?;
+        let network = world.network_mut(&args.net)?;
         network.persistent = false;
         if !network.active {
-            world.networks.remove(&args.net.uuid);
+            world.networks.forget(&args.net.uuid);
         }
         event::network(world, &args.net, Event::UNDEFINED.0);
         Ok(())

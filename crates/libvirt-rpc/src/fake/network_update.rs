@@ -30,7 +30,7 @@ fn update(world: &mut World, args: &NetworkUpdateArgs) -> Result<(), Refusal> {
     let host = args.xml.to_string_lossy().into_owned();
     let described = Description::parse(&host, "host")?;
     let mac = described.root().attribute("mac").unwrap_or_default().to_owned();
-    let network = world.network(&args.net)?;
+    let network = world.network_mut(&args.net)?;
     let description = Description::parse(&network.xml, "network")?;
     let name = description.name()?;
     let dhcp = description.all("dhcp").next();

@@ -52,6 +52,7 @@ pub(super) struct Pool {
     pub(super) active: bool,
     pub(super) persistent: bool,
     pub(super) autostart: bool,
+    #[serde(skip)]
     pub(super) volumes: Table<Volume>,
 }
 
@@ -135,14 +136,26 @@ pub(super) fn absent(name: impl std::fmt::Display) -> Refusal {
 }
 
 impl World {
-    pub(super) fn pool(&mut self, wanted: &StoragePoolRef) -> Result<&mut Pool, Refusal> {
+    pub(super) fn pool(&self, wanted: &StoragePoolRef) -> Result<&Pool, Refusal> {
+        let found = self.pools.find(&wanted.uuid);
+        found.ok_or_else(|| absent(&wanted.name))
+    }
+
+    fn pool_mut(&mut self, wanted: &StoragePoolRef) -> Result<&mut Pool, Refusal> {
         let found = self.pools.find_mut(&wanted.uuid);
         found.ok_or_else(|| absent(&wanted.name))
     }
 
     /// A pool that must be started.
-    pub(super) fn active_pool(&mut self, wanted: &StoragePoolRef) -> Result<&mut Pool, Refusal> {
-        self.pool(wanted)?.if_active()
+    pub(super) fn active_pool(&self, wanted: &StoragePoolRef) -> Result<&Pool, Refusal> {
+        let pool = self.pool(wanted)?;
+        pool.check_active().map(|()| pool)
+    }
+
+    /// The same, to change it.
+    pub(super) fn active_pool_mut(&mut self, wanted: &StoragePoolRef) -> Result<&mut Pool, Refusal> {
+        let pool = self.pool_mut(wanted)?;
+        pool.check_active().map(|()| pool)
     }
 
     pub(super) fn define_pool(&mut self, xml: &str, persistent: bool) -> Result<StoragePoolRef, Refusal> {
@@ -185,7 +198,7 @@ impl World {
     }
 
     fn set_pool(&mut self, of: &StoragePoolRef, active: bool) -> Result<(), Refusal> {
-        let pool = self.pool(of)?;
+        let pool = self.pool_mut(of)?;
         if pool.active == active {
             let state = if active { "already" } else { "not" };
             let name = &pool.name;
@@ -197,16 +210,16 @@ impl World {
         let persistent = pool.persistent;
         event::pool(self, of, if active { Event::STARTED.0 } else { Event::STOPPED.0 });
         if !active && !persistent {
-            self.pools.remove(&of.uuid);
+            self.pools.forget(&of.uuid);
         }
         Ok(())
     }
 }
 
 impl Pool {
-    pub(super) fn if_active(&mut self) -> Result<&mut Self, Refusal> {
+    pub(super) fn check_active(&self) -> Result<(), Refusal> {
         if self.active {
-            return Ok(self);
+            return Ok(());
         }
         let name = &self.name;
         Err(Refusal::invalid(format!(
@@ -214,9 +227,9 @@ impl Pool {
         )))
     }
 
-    fn if_inactive(&mut self) -> Result<&mut Self, Refusal> {
+    fn check_inactive(&self) -> Result<(), Refusal> {
         if !self.active {
-            return Ok(self);
+            return Ok(());
         }
         let name = &self.name;
         Err(Refusal::invalid(format!(
@@ -277,10 +290,12 @@ fn change(call: &mut Call<'_>) {
     });
     call.on::<StoragePoolCreate>(|world, args| world.set_pool(&args.pool, true));
     call.on::<StoragePoolDestroy>(|world, args| world.set_pool(&args.pool, false));
-    call.on::<StoragePoolBuild>(|world, args| world.pool(&args.pool)?.if_inactive().map(drop));
+    call.on::<StoragePoolBuild>(|world, args| world.pool(&args.pool)?.check_inactive());
     call.on::<StoragePoolDelete>(|world, args| {
-        let pool = world.pool(&args.pool)?.if_inactive()?;
-        (pool.volumes, pool.charged) = (Table::default(), 0);
+        let pool = world.pool_mut(&args.pool)?;
+        pool.check_inactive()?;
+        pool.volumes.retain(|_| false);
+        pool.charged = 0;
         Ok(())
     });
     call.on::<StoragePoolRefresh>(|world, args| {
@@ -289,9 +304,9 @@ fn change(call: &mut Call<'_>) {
         Ok(())
     });
     call.on::<StoragePoolUndefine>(|world, args| {
-        world.pool(&args.pool)?.if_inactive()?;
+        world.pool(&args.pool)?.check_inactive()?;
         event::pool(world, &args.pool, Event::UNDEFINED.0);
-        world.pools.remove(&args.pool.uuid);
+        world.pools.forget(&args.pool.uuid);
         Ok(())
     });
 }
@@ -321,7 +336,9 @@ fn look(call: &mut Call<'_>) {
             autostart: p.autostart.into(),
         })
     });
-    call.on::<StoragePoolSetAutostart>(|world, args| world.pool(&args.pool).map(|p| p.autostart = args.autostart != 0));
+    call.on::<StoragePoolSetAutostart>(|world, args| {
+        world.pool_mut(&args.pool).map(|p| p.autostart = args.autostart != 0)
+    });
     call.on::<StoragePoolIsActive>(|world, args| {
         world.pool(&args.pool).map(|p| StoragePoolIsActiveRet {
             active: p.active.into(),

@@ -3,20 +3,29 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    domain::Domain, host::Host, network::Network, node_device::Device, pool::Pool, secret::Secret, table::Table,
-    world::World,
+    domain::Domain,
+    host::Host,
+    network::Network,
+    node_device::Device,
+    pool::Pool,
+    record::{self, Record},
+    secret::Secret,
+    table::Table,
+    world::{Keep, World},
 };
+use crate::base64;
 
 /// What a [`Daemon`](super::Daemon) and its host remember: domains and how they run, guests' files, pools with all
 /// bytes, networks, secrets with their values, devices.
 ///
-/// It is no part of it how guests behave, what faults there are and who is connected: that is code, and set again.
+/// It is no part of it how guests behave, what faults there are and who is connected: that is code, and set again. Nor
+/// what a guest's agent has open and runs: it is as if that had restarted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Snapshot(serde_json::Value);
 
 /// The part of a world that lasts.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) host: Host,
     pub(super) domains: Table<Domain>,
@@ -25,21 +34,75 @@ pub(super) struct State {
     pub(super) secrets: Table<Secret>,
     pub(super) devices: Table<Device>,
     pub(super) counter: u64,
+    /// The host and the counter that were told last.
+    pub(super) kept: Option<Host>,
+    pub(super) kept_counter: u64,
 }
 
-/// A snapshot that is none, or of another version of this library.
+/// What an earlier life left cannot be taken over.
 #[derive(Debug, thiserror::Error)]
-#[error("this is no snapshot of a fake daemon of this version")]
-pub struct RestoreError(#[from] serde_json::Error);
+#[error(transparent)]
+pub struct RestoreError(#[from] Cause);
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Cause {
+    #[error("this is not what a fake daemon of this version remembered")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("this is not all that a fake daemon remembered: there is {0}")]
+    Partial(&'static str),
+}
+
+impl From<serde_json::Error> for RestoreError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.into())
+    }
+}
+
+impl RestoreError {
+    pub(super) const fn parts(what: &'static str) -> Self {
+        Self(Cause::Partial(what))
+    }
+}
 
 impl World {
     pub(super) fn snapshot(&self) -> Snapshot {
-        // invariant: all keys are text and no type refuses to be written.
-        Snapshot(serde_json::to_value(&self.state).unwrap_or_default())
+        let records = self.state.records().into_iter();
+        let text = |bytes: Vec<u8>| serde_json::Value::String(base64::encode(&bytes));
+        Snapshot(
+            records
+                .map(|record| (record.key, record.value.map_or(serde_json::Value::Null, text)))
+                .collect(),
+        )
     }
 
     pub(super) fn restore(&mut self, snapshot: &Snapshot) -> Result<(), RestoreError> {
-        self.state = State::deserialize(&snapshot.0)?;
+        let record = |(key, value): (&String, &serde_json::Value)| {
+            let value = value.as_str().and_then(base64::decode);
+            let value = value.ok_or(RestoreError::parts("a value that is no base64"))?;
+            Ok(Record {
+                key: key.clone(),
+                value: Some(value),
+            })
+        };
+        let records = snapshot.0.as_object().into_iter().flatten().map(record);
+        self.load(records.collect::<Result<Vec<_>, RestoreError>>()?)
+    }
+
+    pub(super) fn live_on(&mut self, left: Vec<Record>, keeper: Box<Keep>) -> Result<(), RestoreError> {
+        let first = if left.is_empty() {
+            self.state.take_changes(false);
+            self.state.records()
+        } else {
+            self.load(left)?;
+            Vec::new()
+        };
+        self.set_keeper(keeper, first);
+        Ok(())
+    }
+
+    fn load(&mut self, records: impl IntoIterator<Item = Record>) -> Result<(), RestoreError> {
+        self.state = record::assemble(records)?;
+        self.agents.clear();
         self.sessions.clear();
         self.resume_boots();
         Ok(())

@@ -106,9 +106,9 @@ fn absent(which: impl std::fmt::Display) -> Refusal {
 }
 
 impl World {
-    fn secret(&mut self, wanted: &SecretRef) -> Result<&mut Secret, Refusal> {
+    fn secret(&self, wanted: &SecretRef) -> Result<&Secret, Refusal> {
         let missing = || absent(format!("uuid '{}'", wanted.uuid));
-        self.secrets.find_mut(&wanted.uuid).ok_or_else(missing)
+        self.secrets.find(&wanted.uuid).ok_or_else(missing)
     }
 
     fn define_secret(&mut self, xml: &str) -> Result<SecretRef, Refusal> {
@@ -171,7 +171,9 @@ pub(super) fn answer(call: &mut Call<'_>) {
             .map(|s| SecretGetXmlDescRet { xml: s.xml().into() })
     });
     call.on::<SecretSetValue>(|world, args| {
-        let secret = world.secret(&args.secret)?;
+        world.secret(&args.secret)?;
+        let missing = || absent("uuid");
+        let secret = world.secrets.find_mut(&args.secret.uuid).ok_or_else(missing)?;
         secret.has_value = true;
         secret.value = Arc::new(args.value.0);
         event::secret_value(world, &args.secret);

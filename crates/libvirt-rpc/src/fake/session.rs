@@ -1,7 +1,7 @@
 //! One client's connection: frames in, frames out, faults in between.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -19,7 +19,7 @@ use super::{
     host, list, metadata, moment, network, network_update, node_device, pool, secret, stats,
     transfer::{self, Consequence},
     volume,
-    world::World,
+    world::{World, turn},
 };
 use crate::wire::{
     frame::{self, Header},
@@ -46,7 +46,7 @@ struct Cut;
 pub(super) async fn run(world: &Arc<Mutex<World>>, io: impl AsyncRead + AsyncWrite + Unpin + Send) {
     let (outgoing, mut unasked) = mpsc::unbounded_channel();
     let (late, mut answers) = mpsc::unbounded_channel();
-    let id = lock(world).welcome(event::Client::new(outgoing));
+    let id = turn(world).welcome(event::Client::new(outgoing));
     let mut session = Session {
         world,
         id,
@@ -58,7 +58,7 @@ pub(super) async fn run(world: &Arc<Mutex<World>>, io: impl AsyncRead + AsyncWri
     let mut input = BytesMut::new();
     loop {
         if session.out.is_empty()
-            && let Some(packet) = lock(world).next_packet(id)
+            && let Some(packet) = turn(world).next_packet(id)
         {
             session.out.extend_from_slice(&packet);
         }
@@ -89,11 +89,7 @@ pub(super) async fn run(world: &Arc<Mutex<World>>, io: impl AsyncRead + AsyncWri
             },
         }
     }
-    lock(world).sessions.remove(&id);
-}
-
-fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
-    world.lock().unwrap_or_else(PoisonError::into_inner)
+    turn(world).sessions.remove(&id);
 }
 
 impl Session<'_> {
@@ -126,7 +122,10 @@ impl Session<'_> {
         match header.kind {
             MessageType::CALL => self.call(header, payload),
             MessageType::STREAM | MessageType::STREAM_HOLE => {
-                match lock(self.world).packet(self.id, header, payload) {
+                let mut world = turn(self.world);
+                let consequence = world.packet(self.id, header, payload);
+                world.end().map_err(|_| Cut)?;
+                match consequence {
                     Consequence::Send(packet) => self.out.extend_from_slice(&packet),
                     Consequence::Nothing => {}
                     Consequence::HangUp => return Err(Cut),
@@ -139,9 +138,9 @@ impl Session<'_> {
     }
 
     fn call(&mut self, header: &Header, payload: &[u8]) -> Result<(), Cut> {
-        let mut world = lock(self.world);
+        let mut world = turn(self.world);
         let info = Info::find(header.program(), header.proc);
-        let effect = info.and_then(|info| world.faults.iter_mut().find_map(|fault| fault.effect(info)));
+        let effect = info.and_then(|info| world.faults.iter_mut().find_map(|fault| fault.effect(info, payload)));
         let mut delay = world.latency;
         match &effect {
             Some(Effect::CutBefore) => return Err(Cut),
@@ -186,7 +185,8 @@ impl Session<'_> {
             area(&mut call);
         }
         let answer = call.finish();
-        drop(world);
+        // What it cannot keep it must not say that it did.
+        world.end().map_err(|_| Cut)?;
         match effect {
             Some(Effect::Silence) => self.in_work += 1,
             Some(Effect::CutAfter) => return Err(Cut),

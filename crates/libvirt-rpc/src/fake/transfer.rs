@@ -1,6 +1,6 @@
 //! Streams: volumes up and down, and a console that says what it is told.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use super::{
     call::{Call, Refusal},
@@ -72,16 +72,13 @@ pub(super) fn answer(call: &mut Call<'_>) {
         world.open_flow(client, serial, flow)
     });
     call.on_client::<StorageVolDownload>(|world, client, args| {
-        let content = Arc::clone(&world.volume(&args.vol)?.content);
-        let from = usize::try_from(args.offset).unwrap_or(usize::MAX).min(content.len());
+        let from = usize::try_from(args.offset).unwrap_or(usize::MAX);
         let length = usize::try_from(args.length)
             .ok()
             .filter(|length| *length > 0)
             .unwrap_or(usize::MAX);
-        let part = content
-            .get(from..from.saturating_add(length).min(content.len()))
-            .unwrap_or_default();
-        let chunks = chunks(part, args.flags & 1 != 0);
+        let part = world.volume(&args.vol)?.content.read(from, from.saturating_add(length));
+        let chunks = chunks(&part, args.flags & 1 != 0);
         world.open_flow(
             client,
             serial,
@@ -259,20 +256,13 @@ impl World {
             let message = "cannot write to stream: No space left on device";
             return Err(Refusal::system(NO_SPACE, message));
         }
-        let volume = self.volume(wanted)?;
-        let content = Arc::make_mut(&mut volume.content);
-        if content.len() < to {
-            content.resize(to, 0);
-        }
-        if let Some((room, data)) = content.get_mut(from..to).zip(data) {
-            room.copy_from_slice(data);
-        }
+        self.volume_mut(wanted)?.content.write(from, to, data);
         Ok(())
     }
 
     /// What the daemon does after an upload: it looks at the volume anew.
     fn uploaded(&mut self, wanted: &StorageVolRef) {
-        let Ok(volume) = self.volume(wanted) else { return };
+        let Ok(volume) = self.volume_mut(wanted) else { return };
         volume.probe();
         if let Ok(pool) = self.pool_of(wanted).map(|pool| pool.to_ref()) {
             event::pool_refreshed(self, &pool);

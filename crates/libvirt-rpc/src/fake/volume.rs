@@ -1,15 +1,13 @@
 //! Calls about storage volumes.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
     call::{Call, Refusal},
+    content::Content,
     files::Files,
     hardware::Source,
     pool::{NO_SPACE, Pool},
-    saved,
     table::Entry,
     world::World,
     xml::{Description, escaped},
@@ -41,9 +39,10 @@ pub(super) struct Volume {
     /// What was set aside for it; it takes at least as much as it holds.
     pub(super) reserved: u64,
     pub(super) backing: Option<Backing>,
-    #[serde(with = "saved::bytes")]
-    pub(super) content: Arc<Vec<u8>>,
+    #[serde(skip)]
+    pub(super) content: Content,
     /// What the guest that has it as its disk keeps there.
+    #[serde(skip)]
     pub(super) files: Files,
 }
 
@@ -73,9 +72,9 @@ impl Volume {
 
     /// Reads from the content what it is and how large it looks from within.
     pub(super) fn probe(&mut self) {
-        let size = self.content.get(24..32).and_then(|bytes| bytes.try_into().ok());
-        match size.map(u64::from_be_bytes) {
-            Some(size) if self.content.starts_with(b"QFI\xfb") => {
+        let head = self.content.read(0, 32);
+        match head.last_chunk().copied().map(u64::from_be_bytes) {
+            Some(size) if head.starts_with(b"QFI\xfb") && head.len() == 32 => {
                 self.format = "qcow2".to_owned();
                 self.capacity = size;
             }
@@ -115,7 +114,15 @@ pub(super) fn absent(name: impl std::fmt::Display) -> Refusal {
 
 impl World {
     /// A volume, and the pool it is in.
-    pub(super) fn volume(&mut self, wanted: &StorageVolRef) -> Result<&mut Volume, Refusal> {
+    pub(super) fn volume(&self, wanted: &StorageVolRef) -> Result<&Volume, Refusal> {
+        let found = self.pools.named(&wanted.pool.to_string_lossy());
+        let pool = found.ok_or_else(|| super::pool::absent(&wanted.pool))?;
+        pool.check_active()?;
+        let found = pool.volumes.named(&wanted.name.to_string_lossy());
+        found.ok_or_else(|| absent(&wanted.name))
+    }
+
+    pub(super) fn volume_mut(&mut self, wanted: &StorageVolRef) -> Result<&mut Volume, Refusal> {
         let pool = self.pool_of(wanted)?;
         let found = pool.volumes.named_mut(&wanted.name.to_string_lossy());
         found.ok_or_else(|| absent(&wanted.name))
@@ -123,7 +130,8 @@ impl World {
 
     pub(super) fn pool_of(&mut self, wanted: &StorageVolRef) -> Result<&mut Pool, Refusal> {
         let found = self.pools.named_mut(&wanted.pool.to_string_lossy());
-        found.ok_or_else(|| super::pool::absent(&wanted.pool))?.if_active()
+        let pool = found.ok_or_else(|| super::pool::absent(&wanted.pool))?;
+        pool.check_active().map(|()| pool)
     }
 
     fn volume_at(&self, path: &str) -> Result<StorageVolRef, Refusal> {
@@ -133,29 +141,48 @@ impl World {
         active.into_iter().find_map(find).ok_or_else(|| absent(&path))
     }
 
-    fn disk(&mut self, source: &Source) -> Option<&mut Volume> {
+    /// The pool and the path of a disk that is a volume.
+    fn disk(&self, source: &Source) -> Option<(Uuid, String)> {
         match source {
-            Source::Path(path) => self.pools.iter_mut().find_map(|pool| pool.volumes.find_mut(path)),
-            Source::Volume { pool, volume } => self.pools.named_mut(pool)?.volumes.named_mut(volume),
+            Source::Path(path) => {
+                let pool = self.pools.iter().find(|pool| pool.volumes.find(path).is_some())?;
+                Some((pool.uuid, path.clone()))
+            }
+            Source::Volume { pool, volume } => {
+                let pool = self.pools.named(pool)?;
+                Some((pool.uuid, pool.volumes.named(volume)?.path.clone()))
+            }
         }
+    }
+
+    /// The files of a domain's guest, where they are kept; where a change of them is noted.
+    fn files_of(&mut self, uuid: Uuid, changed: bool) -> Option<&mut Files> {
+        let root = self.domains.find(&uuid)?.hardware.root().cloned();
+        if let Some((pool, path)) = root.and_then(|root| self.disk(&root)) {
+            if changed {
+                self.pools.touch(pool);
+            }
+            let volumes = &mut self.pools.peek_mut(&pool)?.volumes;
+            if changed {
+                volumes.touch(path.clone());
+            }
+            return volumes.peek_mut(&path).map(|volume| &mut volume.files);
+        }
+        if changed {
+            self.domains.touch(uuid);
+        }
+        self.domains.peek_mut(&uuid).map(|domain| &mut domain.guest.files)
     }
 
     /// The files of a domain's guest, out of where they are kept; they have to be put back.
     pub(super) fn take_files(&mut self, uuid: Uuid) -> Files {
-        let root = self.domains.find(&uuid).and_then(|d| d.hardware.root().cloned());
-        let on_disk = root.and_then(|root| self.disk(&root).map(|disk| std::mem::take(&mut disk.files)));
-        on_disk.unwrap_or_else(|| {
-            let domain = self.domains.find_mut(&uuid);
-            domain.map(|d| std::mem::take(&mut d.guest.files)).unwrap_or_default()
-        })
+        self.files_of(uuid, false).map(std::mem::take).unwrap_or_default()
     }
 
     pub(super) fn put_files(&mut self, uuid: Uuid, files: Files) {
-        let root = self.domains.find(&uuid).and_then(|d| d.hardware.root().cloned());
-        if let Some(disk) = root.and_then(|root| self.disk(&root)) {
-            disk.files = files;
-        } else if let Some(domain) = self.domains.find_mut(&uuid) {
-            domain.guest.files = files;
+        let changed = files.is_touched();
+        if let Some(place) = self.files_of(uuid, changed) {
+            *place = files;
         }
     }
 
@@ -188,18 +215,19 @@ impl World {
         let (content, mut files, least) = match source {
             Some(source) => {
                 let source = self.volume(source)?;
-                (Arc::clone(&source.content), source.files.clone(), source.capacity)
+                (source.content.copied(), source.files.copied(), source.capacity)
             }
-            None => (Arc::default(), Files::default(), 0),
+            None => (Content::default(), Files::default(), 0),
         };
         let mut capacity = description.size(&["capacity"], 1).unwrap_or(0).max(least);
         if let Some(backing) = &backing {
-            let Some(lower) = self.disk(&Source::Path(backing.path.clone())) else {
+            let lower = self.pools.iter().find_map(|pool| pool.volumes.find(&backing.path));
+            let Some(lower) = lower else {
                 let path = &backing.path;
                 let message = format!("Cannot access backing store '{path}': No such file or directory");
                 return Err(Refusal::system(2, message));
             };
-            files = lower.files.clone();
+            files = lower.files.copied();
             if capacity == 0 {
                 capacity = lower.capacity;
             }
@@ -215,7 +243,7 @@ impl World {
         } else {
             reserved
         };
-        let pool = self.active_pool(pool)?;
+        let pool = self.active_pool_mut(pool)?;
         if pool.volumes.named(&name).is_some() {
             let message = format!("storage volume '{name}' exists already");
             return Err(Refusal::new(ErrorNumber::ERR_STORAGE_VOL_EXIST, message));
@@ -268,15 +296,15 @@ impl World {
             let message = "cannot resize volume: No space left on device";
             return Err(Refusal::system(NO_SPACE, message));
         }
-        let volume = self.volume(wanted)?;
+        let volume = self.volume_mut(wanted)?;
         (volume.capacity, volume.reserved) = (capacity, reserved);
         Ok(())
     }
 
     fn wipe_volume(&mut self, wanted: &StorageVolRef) -> Result<(), Refusal> {
-        let volume = self.volume(wanted)?;
-        volume.content = Arc::new(vec![0; volume.content.len()]);
-        volume.files = Files::default();
+        let volume = self.volume_mut(wanted)?;
+        volume.content.wipe();
+        volume.files.replace(&Files::default());
         Ok(())
     }
 }
@@ -294,9 +322,9 @@ pub(super) fn answer(call: &mut Call<'_>) {
     call.on::<StorageVolDelete>(|world, args| {
         let path = world.volume(&args.vol)?.path.clone();
         let pool = world.pool_of(&args.vol)?;
-        if let Some(gone) = pool.volumes.remove(&path) {
-            pool.charged = pool.charged.saturating_sub(gone.allocation());
-        }
+        let taken = pool.volumes.find(&path).map_or(0, Volume::allocation);
+        pool.charged = pool.charged.saturating_sub(taken);
+        pool.volumes.forget(&path);
         Ok(())
     });
     call.on::<StorageVolWipe>(|world, args| world.wipe_volume(&args.vol));

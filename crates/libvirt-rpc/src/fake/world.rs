@@ -2,15 +2,18 @@
 
 use std::{
     collections::HashMap,
+    fmt, io,
     ops::{Deref, DerefMut},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use super::{event::Client, fault::Fault, guest::Guest, saved::State};
+use super::{agent, event::Client, fault::Fault, guest::Guest, record::Record, saved::State};
 use crate::wire::{constant::domain::DomainShutoffReason, xdr::Uuid};
 
-#[derive(Debug)]
+/// Takes over what changed.
+pub(super) type Keep = dyn FnMut(&[Record]) -> io::Result<()> + Send;
+
 pub(super) struct World {
     me: Weak<Mutex<Self>>,
     pub(super) state: State,
@@ -22,6 +25,56 @@ pub(super) struct World {
     pub(super) calls: HashMap<&'static str, usize>,
     pub(super) sessions: HashMap<u64, Client>,
     clients: u64,
+    /// What guests' agents have open and run.
+    pub(super) agents: HashMap<Uuid, agent::Open>,
+    keeper: Option<Box<Keep>>,
+    /// What the keeper does not have yet.
+    pending: Vec<Record>,
+    /// Whether it could not take it.
+    behind: bool,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The world for as long as one thing happens in it; then what changed is told to whoever keeps it.
+pub(super) struct Turn<'a>(MutexGuard<'a, World>);
+
+pub(super) fn turn(world: &Mutex<World>) -> Turn<'_> {
+    Turn(world.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+impl Turn<'_> {
+    /// Ends it, and says whether what changed is kept.
+    pub(super) fn end(mut self) -> io::Result<()> {
+        self.0.keep()
+    }
+}
+
+impl Deref for Turn<'_> {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.0
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut World {
+        &mut self.0
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // What is not kept now is tried again with the next change.
+        drop(self.0.keep());
+    }
 }
 
 impl Deref for World {
@@ -50,6 +103,10 @@ impl World {
             calls: HashMap::new(),
             sessions: HashMap::new(),
             clients: 0,
+            agents: HashMap::new(),
+            keeper: None,
+            pending: Vec::new(),
+            behind: false,
         };
         let path = "/var/lib/libvirt/images";
         let pool = format!("<pool type='dir'><name>default</name><target><path>{path}</path></target></pool>");
@@ -75,9 +132,33 @@ impl World {
         tokio::spawn(async move {
             tokio::time::sleep(delay).await;
             if let Some(world) = me.upgrade() {
-                act(&mut world.lock().unwrap_or_else(PoisonError::into_inner));
+                act(&mut turn(&world));
             }
         });
+    }
+
+    /// Tells the keeper what changed, and what it could not take before.
+    fn keep(&mut self) -> io::Result<()> {
+        let changes = self.state.take_changes(self.keeper.is_some());
+        let Some(keeper) = &mut self.keeper else {
+            return Ok(());
+        };
+        if changes.is_empty() && !self.behind {
+            return Ok(());
+        }
+        self.pending.extend(changes);
+        let kept = keeper(&self.pending);
+        self.behind = kept.is_err();
+        if !self.behind {
+            self.pending.clear();
+        }
+        kept
+    }
+
+    /// Lets somebody keep what changes from now on, and with the first of it these.
+    pub(super) fn set_keeper(&mut self, keeper: Box<Keep>, first: Vec<Record>) {
+        self.keeper = Some(keeper);
+        self.pending = first;
     }
 
     /// A client has connected; its number.
@@ -113,6 +194,7 @@ impl World {
         for domain in self.domains.iter_mut() {
             domain.stop(DomainShutoffReason::UNKNOWN);
         }
+        self.agents.clear();
         self.domains.retain(|d| d.persistent);
         self.pools.retain(|p| p.persistent);
         self.networks.retain(|n| n.persistent);

@@ -10,8 +10,13 @@ use libvirt_rpc::{
         network, storage_pool,
     },
     fake::{Daemon, Effect, Fault},
-    wire::constant::domain::{DomainCreateFlags, DomainEventType},
+    wire::constant::{
+        domain::{DomainCreateFlags, DomainEventType},
+        error::ErrorNumber,
+    },
 };
+
+use tokio::task::JoinSet;
 
 use crate::support::{define, soon};
 
@@ -153,4 +158,49 @@ async fn giving_up_on_a_subscription_leaves_nothing_behind() {
         }
     })
     .await;
+}
+
+/// libvirtd refuses a second registration of the same on one connection.
+#[tokio::test]
+async fn many_subscribe_to_the_same_and_the_daemon_is_asked_once() {
+    let daemon = Daemon::new();
+    let connection = daemon.connect().await.unwrap();
+    let domain = define(&connection, "one").await;
+    let mut together = JoinSet::new();
+    for _ in 0..8 {
+        let connection = connection.clone();
+        together.spawn(async move { connection.subscribe::<Lifecycle>(None).await.unwrap() });
+    }
+    let mut subscribers = together.join_all().await;
+    let register = "connect_domain_event_callback_register_any";
+    let deregister = "connect_domain_event_callback_deregister_any";
+    assert_eq!(daemon.calls(register), 1);
+    subscribers.truncate(3);
+    connection
+        .domain_create(&domain, DomainCreateFlags::empty())
+        .await
+        .unwrap();
+    for subscriber in &mut subscribers {
+        let event = soon(subscriber.next()).await.unwrap();
+        assert_eq!(DomainEventType(event.msg.event), DomainEventType::RESUMED);
+    }
+    assert_eq!(daemon.calls(deregister), 0);
+    drop(subscribers);
+    let anew = soon(connection.subscribe::<Lifecycle>(None)).await.unwrap();
+    assert_eq!((daemon.calls(deregister), daemon.calls(register)), (1, 2));
+    drop(anew);
+}
+
+#[tokio::test]
+async fn a_failed_registration_fails_only_its_caller() {
+    let daemon = Daemon::new();
+    let connection = daemon.connect().await.unwrap();
+    let refuse = Effect::Refuse(ErrorNumber::ERR_ACCESS_DENIED, "not you".into());
+    daemon.inject(Fault::on("connect_domain_event_callback_register_any", refuse).times(1));
+    let (first, second) = tokio::join!(
+        connection.subscribe::<Lifecycle>(None),
+        connection.subscribe::<Lifecycle>(None)
+    );
+    assert_eq!(first.unwrap_err().code(), Some(ErrorNumber::ERR_ACCESS_DENIED));
+    second.unwrap();
 }

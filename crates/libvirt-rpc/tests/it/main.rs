@@ -16,6 +16,7 @@ mod elsewhere;
 mod events;
 mod fake_guest;
 mod fake_host;
+mod fake_kept;
 mod fake_life;
 mod fake_storage;
 mod junk;

@@ -182,6 +182,32 @@ async fn events_of_a_real_daemon_arrive() {
     assert_eq!(c.hypervisor_type().await.unwrap(), "TEST");
 }
 
+/// "event callback already tracked", says libvirtd to the second registration of the same on one connection, and so it
+/// does while the end of the first is still under way.
+#[tokio::test]
+async fn many_hear_the_same_from_a_real_daemon_and_it_can_be_asked_again_at_once() {
+    let Some(daemon) = Libvirtd::start("events-shared").await else {
+        return;
+    };
+    let c = open(&daemon).await;
+    let domain = c.domain_lookup_by_name("test").await.unwrap();
+    for _ in 0..200 {
+        let mut first = c.subscribe::<Lifecycle>(None).await.unwrap();
+        let mut second = c.subscribe::<Lifecycle>(None).await.unwrap();
+        let mut one = c.subscribe::<Lifecycle>(Some(&domain)).await.unwrap();
+        c.domain_suspend(&domain).await.unwrap();
+        for events in [&mut first, &mut second, &mut one] {
+            assert_eq!(
+                soon(events.next()).await.unwrap().msg.event,
+                DomainEventType::SUSPENDED.0
+            );
+        }
+        drop(first);
+        c.domain_resume(&domain).await.unwrap();
+        assert_eq!(soon(second.next()).await.unwrap().msg.event, DomainEventType::RESUMED.0);
+    }
+}
+
 #[tokio::test]
 async fn a_read_only_connection_changes_nothing() {
     let Some(daemon) = Libvirtd::start("read-only").await else {
