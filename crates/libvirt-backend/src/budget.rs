@@ -216,6 +216,9 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
     if let Some(reason) = host.closed() {
         return Err(reason.to_owned());
     }
+    if let Some(reason) = host.with_inventory(|inventory| inventory.refusal.clone()) {
+        return Err(reason);
+    }
     lanes.facts.platform.as_ref().map_err(Clone::clone)?;
     Ok(uses(host, &lanes.facts, promises, budget, provider).room())
 }

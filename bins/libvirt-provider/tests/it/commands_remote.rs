@@ -51,7 +51,9 @@ fn bytes_of(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[tokio::test]
 async fn a_probe_says_in_one_line_what_it_saw() {
-    let provider = Launch::new().seeds(5).start().await;
+    let admin = SocketAddr::from(([127, 0, 0, 1], crate::harness::fresh_port()));
+    let launch = Launch::new().seeds(5).metrics(Some(&admin.to_string()));
+    let provider = launch.start().await;
     provider.idle().await;
     let address = provider.address();
     assert_eq!(
@@ -384,6 +386,25 @@ async fn a_look_at_a_file_at_rest_leaves_nothing_beside_it() {
     assert!(shown.contains("state         IDLE"), "{shown}");
     assert_eq!(names(), listed);
     assert!(bytes_of(folder.path()) == before);
+}
+
+/// What was committed last is in the log still.
+#[tokio::test]
+async fn what_a_crash_leaves_is_read_as_it_lies() {
+    let folder = TempDir::new().unwrap();
+    let state = folder.path().join("state.db");
+    let provider = Launch::on(&state).seeds(3).delay(LONG).start().await;
+    let id = provider.pick_one().await;
+    operation(provider.create(&id, &Token::unfenced()).await);
+    let launch = provider.kill();
+    let before = bytes_of(folder.path());
+    assert!(before["state.db-wal"].len() > 1000);
+    let show = |what: &str| Run::of(&["inspect", what, "--no-headers"]).flag("--state", &state).ok();
+    assert!(show("operations").starts_with(&id));
+    assert_eq!(show("machines").lines().count(), 3);
+    assert!(bytes_of(folder.path()) == before, "a look changed something");
+    let provider = launch.start().await;
+    assert_eq!(provider.state(&id).await, MachineState::Creating);
 }
 
 #[test]

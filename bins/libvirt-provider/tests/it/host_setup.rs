@@ -112,7 +112,7 @@ async fn the_polkit_rule_is_enough_for_a_machines_whole_life_and_for_nothing_els
         fs::set_permissions(dir.join("before"), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(dir.join("libvirtd.conf"), DAEMON).unwrap();
     };
-    let Some(host) = Host::start_with(test, prepare).await else {
+    let Some(host) = Host::start_prepared(test, prepare).await else {
         return;
     };
     let directory = TempDir::new().unwrap();

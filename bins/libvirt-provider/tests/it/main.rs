@@ -30,6 +30,7 @@ mod crash;
 mod disk_full;
 mod durability;
 mod failure;
+mod fake_hosts;
 mod fencing;
 mod fields;
 mod host_setup;

@@ -26,6 +26,10 @@ pub(crate) struct Inventory {
     running: Taken,
     /// By provider, what its machines take beyond that: their disks, and room to be started again in.
     owned: HashMap<String, Taken>,
+    /// The images that machines were made from, by pool and name, as they are now; `None` for one that is gone.
+    pub(crate) images: HashMap<(String, String), Option<String>>,
+    /// Why no machine can be made from the image that is to be used.
+    pub(crate) refusal: Option<String>,
 }
 
 /// What domains take of a host.
@@ -198,6 +202,11 @@ impl Inventory {
         self.domains.keys().copied()
     }
 
+    /// Whose domains there are, whichever provider's.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = &Owner> {
+        self.domains.values().filter_map(|seen| seen.owner.as_ref())
+    }
+
     /// The domains that carry this provider's name.
     pub(crate) fn owned<'a>(&'a self, provider: &'a str) -> impl Iterator<Item = (&'a Seen, &'a Owner)> {
         let owned = self
@@ -205,6 +214,35 @@ impl Inventory {
             .values()
             .filter_map(|seen| Some((seen, seen.owner.as_ref()?)));
         owned.filter(move |(_, owner)| owner.provider == provider)
+    }
+
+    /// Whether the image below a machine's disk is not what it was: then the disk is lost at the next boot, if not before
+    /// (field report F38).
+    pub(crate) fn has_lost_its_image(&self, owner: &Owner) -> bool {
+        let (Some(then), Some(now)) = (
+            &owner.image_revision,
+            self.images.get(&(owner.pool.clone(), owner.image.clone())),
+        ) else {
+            return false;
+        };
+        now.as_ref() != Some(then)
+    }
+
+    /// Why an image that is `now` this must not be used for more machines: others were made from something else that had
+    /// its name.
+    pub(crate) fn refuses(&self, pool: &str, image: &str, now: Option<&str>) -> Option<String> {
+        let now = now?;
+        let of_another = self
+            .owners()
+            .filter(|owner| owner.pool == pool && owner.image == image)
+            .filter(|owner| owner.image_revision.as_deref().is_some_and(|then| then != now));
+        let count = of_another.count();
+        (count > 0).then(|| {
+            format!(
+                "image `{image}` of pool `{pool}` was replaced under {count} machines, whose disks need what it was: put \
+                 that back, and stage the new one under another name for `machine.image`"
+            )
+        })
     }
 
     /// What all domains take, ours or not: those of this provider also while they are off.
@@ -336,5 +374,28 @@ mod tests {
         assert!(paused.is_io_error() && paused.is_active() && !paused.is_running());
         assert_eq!(paused.describe(), "paused (ioerror)");
         assert_eq!(status(DomainState::RUNNING, 1).describe(), "running");
+    }
+
+    #[test]
+    fn an_image_that_was_replaced_is_noticed_and_not_used() {
+        use providerkit_backend::{CapacityType, MachineId, OperationId, Profile};
+        let profile = Profile::new("t", "z", CapacityType::OnDemand);
+        let mut owner = Owner::new("p", MachineId::new("m").unwrap(), "s", OperationId::mint(), profile);
+        (owner.pool, owner.image) = ("default".into(), "golden.qcow2".into());
+        let image = (owner.pool.clone(), owner.image.clone());
+        let mut inventory = Inventory::default();
+        inventory.images.insert(image.clone(), Some("2".into()));
+        assert!(!inventory.has_lost_its_image(&owner), "nobody knows what it was");
+        owner.image_revision = Some("1".into());
+        assert!(inventory.has_lost_its_image(&owner));
+        let mut seen = Seen::parse(DomainRef::default(), status(DomainState::RUNNING, 0), "<domain/>").unwrap();
+        seen.owner = Some(owner.clone());
+        inventory.domains.insert(Uuid([1; 16]), seen);
+        let refused = |now| inventory.refuses("default", "golden.qcow2", Some(now));
+        assert!(refused("2").is_some_and(|reason| reason.contains("under 1 machines")));
+        assert_eq!(refused("1"), None);
+        assert_eq!(inventory.refuses("default", "other.qcow2", Some("2")), None);
+        inventory.images.insert(image, None);
+        assert!(inventory.has_lost_its_image(&owner), "it is gone");
     }
 }
