@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use libvirt_rpc::{
     Connection,
     event::{self, Interruption, Subscription, domain},
@@ -105,10 +106,7 @@ impl Session {
                 _ = relist.tick() => Happened::Anything,
             };
             let done = match happened {
-                Happened::To(domain, what) => {
-                    tracing::debug!(host = %host.name(), domain = %domain.name.to_string_lossy(), what, "event");
-                    self.look_at(host, &domain).await
-                }
+                Happened::To(domain, what) => self.look_at_all(host, pool, domain, what).await,
                 Happened::Anything => list(&self.lanes, host, pool).await,
             };
             if let Err(failure) = done {
@@ -120,9 +118,27 @@ impl Session {
         }
     }
 
-    async fn look_at(&self, host: &Host, domain: &DomainRef) -> Result<(), Failure> {
-        let seen = see(&self.lanes.control, domain).await?;
-        host.learn(domain.uuid, seen);
+    /// Looks once at each domain that something has happened to by now: a start alone is told by five events.
+    async fn look_at_all(
+        &mut self,
+        host: &Host,
+        pool: &str,
+        domain: DomainRef,
+        what: &'static str,
+    ) -> Result<(), Failure> {
+        let mut domains = HashMap::new();
+        let mut happened = Some(Happened::To(domain, what));
+        while let Some(next) = happened {
+            let Happened::To(domain, what) = next else {
+                return list(&self.lanes, host, pool).await;
+            };
+            tracing::debug!(host = %host.name(), domain = %domain.name.to_string_lossy(), what, "event");
+            domains.insert(domain.uuid, domain);
+            happened = self.subscriptions.next().now_or_never();
+        }
+        for (uuid, domain) in domains {
+            host.learn(uuid, see(&self.lanes.control, &domain).await?);
+        }
         Ok(())
     }
 }
