@@ -69,7 +69,10 @@ pub(super) fn run(arguments: &Doctor) -> Result<Exit, Failure> {
     local("TLS", local::tls(settings.runtime.listen.tls.as_ref()))?;
     match settings.substrate {
         Substrate::Fake(_) => {
-            let check = Check::skipped("hosts", "the hosts are fake and within the provider, so there is none to look at");
+            let check = Check::skipped(
+                "hosts",
+                "the hosts are fake and within the provider, so there is none to look at",
+            );
             local("hosts", vec![check])?;
         }
         Substrate::Libvirt(libvirt) => in_runtime(hosts(Arc::new(*libvirt), arguments, &mut printer, &mut sections))?,
