@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use crate::{
+    lab::{self, Image},
     packages::{self, Package},
     process,
 };
@@ -14,6 +15,18 @@ pub(crate) enum What {
     Engine(Engine),
     /// libvirt-rpc beside libvirt's own client, a bare echo and prepared packets: calls, streams, events
     Rpc(Rpc),
+    /// From Create to IDLE beside a shell script with virsh and qemu-img; as root on Debian
+    Create(Create),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Create {
+    /// How often one machine is made by each
+    #[arg(long, default_value_t = 7)]
+    rounds: u32,
+    /// How often ten at once are
+    #[arg(long, default_value_t = 1)]
+    parallel_rounds: u32,
 }
 
 #[derive(Debug, Args)]
@@ -57,6 +70,25 @@ pub(crate) fn run(what: &What) -> Result<()> {
             &format!("--small={small}"),
             &format!("--large={large}"),
         ])),
+        What::Create(Create {
+            rounds,
+            parallel_rounds,
+        }) => {
+            lab::prepare()?;
+            packages::install(&[("genisoimage", "genisoimage")], &[])?;
+            let image = Image::Tiny.ensure()?;
+            process::run(
+                process::cargo([
+                    "bench",
+                    "--package=libvirt-backend",
+                    "--bench=create",
+                    "--",
+                    &format!("--rounds={rounds}"),
+                    &format!("--parallel-rounds={parallel_rounds}"),
+                ])
+                .env("LIBVIRT_PROVIDER_TINY_IMAGE", image),
+            )
+        }
         What::Rpc(Rpc { quick, more }) => {
             packages::install(RPC_PACKAGES, &["libvirt-daemon-driver-qemu"])?;
             let mut command = process::cargo(["run", "--release", "--package=rpc-bench", "--"]);

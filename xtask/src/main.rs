@@ -7,13 +7,16 @@
 
 mod bench;
 mod certify;
+mod chart;
 mod codegen;
 mod crash;
 mod demo;
+mod image;
 mod interrupt;
 mod lab;
 mod libvirt;
 mod packages;
+mod pinned;
 mod process;
 mod test;
 mod tidy;
@@ -53,6 +56,15 @@ enum Command {
     },
     /// Kill the provider at random moments and hold it to every answer it gave
     Crash(crash::Arguments),
+    /// Regenerate what of the chart is generated: the schema of its values, and their table
+    Chart(chart::Arguments),
+    /// Build the static binary of the provider's image, for its tests or as it is released
+    Image(image::Arguments),
+    /// Install a program that checks need, pinned by its hash, and print where it is
+    Tool {
+        #[arg(value_enum)]
+        which: pinned::Pinned,
+    },
     /// Regenerate the committed Rust from proto/
     Codegen {
         /// Only compare; fail if a file would change
@@ -82,6 +94,12 @@ fn run(command: Command) -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Chart(arguments) => chart::run(&arguments),
+        Command::Image(arguments) => image::run(&arguments),
+        Command::Tool { which } => {
+            println!("{}", which.ensure()?.display());
+            Ok(())
+        }
         Command::Codegen { other: Some(other), .. } => other.run(),
         Command::Codegen { check, other: None } => codegen::proto(check),
     }

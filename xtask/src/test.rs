@@ -5,6 +5,7 @@ mod tools;
 
 use std::{
     env, fs,
+    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
@@ -12,9 +13,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    image,
     lab::{self, Image},
     libvirt::sources,
-    packages, process, workspace,
+    packages,
+    pinned::Pinned,
+    process, workspace,
 };
 use packages::Package;
 use tools::Tool;
@@ -35,13 +39,45 @@ const PACKAGES: &[Package] = &[
     // For promtool; its service is not started.
     ("promtool", "prometheus"),
     ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
+    ("strace", "strace"),
+    ("systemd-analyze", "systemd"),
 ];
 
 /// What goes with them and is no program.
 const WITH_THEM: &[&str] = &["libsasl2-modules"];
 
-/// Where the live tests of libvirt-backend find the image.
-const IMAGE: &str = "LIBVIRT_PROVIDER_TINY_IMAGE";
+/// What the live tests of libvirt-backend need, and where they find it.
+const LIVE: [(&str, Made); 3] = [
+    ("LIBVIRT_PROVIDER_TINY_IMAGE", Made::Image(Image::Tiny)),
+    ("LIBVIRT_PROVIDER_DEBIAN_IMAGE", Made::Image(Image::Debian)),
+    ("LIBVIRT_PROVIDER_KUBECTL", Made::Program(Pinned::Kubectl)),
+];
+
+/// Something that is made or fetched once.
+#[derive(Clone, Copy)]
+enum Made {
+    Image(Image),
+    Program(Pinned),
+}
+
+impl Made {
+    fn ensure(self) -> Result<PathBuf> {
+        match self {
+            Self::Image(image) => image.ensure(),
+            Self::Program(program) => program.ensure(),
+        }
+    }
+
+    fn path(self) -> PathBuf {
+        match self {
+            Self::Image(image) => image.path(),
+            Self::Program(program) => program.path(),
+        }
+    }
+}
+
+/// Where those of libvirt-provider find the binary that is put into its image.
+const BINARY: &str = "LIBVIRT_PROVIDER_IMAGE_BINARY";
 
 /// Whether nothing may be skipped.
 fn everything_must_run() -> bool {
@@ -59,14 +95,24 @@ pub(crate) fn run() -> Result<()> {
     if let Err(error) = packages::install(&packages, WITH_THEM) {
         eprintln!("*** tests against real peers will be skipped: {error:#}");
     }
-    // A host takes root, so that nobody else has a use for the image.
-    if rustix::process::geteuid().is_root()
-        && let Err(error) = Image::Tiny.ensure()
-    {
-        eprintln!("*** tests on real hosts will be skipped: {error:#}");
+    // A host takes root, so that nobody else has a use for them.
+    if rustix::process::geteuid().is_root() {
+        for (_, made) in LIVE {
+            if let Err(error) = made.ensure() {
+                eprintln!("*** tests on real hosts will be skipped: {error:#}");
+            }
+        }
     }
     if let Err(error) = sources::fetch() {
         eprintln!("*** tests on libvirt's own sources will be skipped: {error:#}");
+    }
+    for tool in [Pinned::Helm, Pinned::Hadolint] {
+        if let Err(error) = tool.ensure() {
+            eprintln!("*** tests with {tool:?} will be skipped: {error:#}");
+        }
+    }
+    if let Err(error) = image::for_tests() {
+        eprintln!("*** tests of the provider's image will be skipped: {error:#}");
     }
     let mut checks = Checks::default();
     checks.step("format", Tool::Rustfmt, |_| {
@@ -102,7 +148,7 @@ fn nextest(counts: &mut Counts) -> Result<()> {
     let report = workspace::root().join("target/nextest/default/junit.xml");
     drop(fs::remove_file(&report));
     let mut command = process::cargo(["nextest", "run", "--workspace"]);
-    let outcome = process::run(with_image(&mut command));
+    let outcome = process::run(with_made(&mut command));
     // What does not build leaves no report, and has been told by then.
     let read = fs::read_to_string(&report)
         .with_context(|| format!("reading {}", report.display()))
@@ -112,7 +158,7 @@ fn nextest(counts: &mut Counts) -> Result<()> {
 
 fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
     let mut command = process::cargo(["test", "--workspace"]);
-    with_image(&mut command).args(arguments);
+    with_made(&mut command).args(arguments);
     if !process::watch(&mut command, |line| counts.read(line))? {
         bail!("tests failed");
     }
@@ -120,9 +166,12 @@ fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
 }
 
 /// The target folder may be elsewhere than tests can know.
-fn with_image(command: &mut Command) -> &mut Command {
-    if env::var_os(IMAGE).is_none() {
-        command.env(IMAGE, Image::Tiny.path());
+fn with_made(command: &mut Command) -> &mut Command {
+    let paths = LIVE.map(|(variable, made)| (variable, made.path()));
+    for (variable, path) in paths.into_iter().chain([(BINARY, image::path())]) {
+        if env::var_os(variable).is_none() {
+            command.env(variable, path);
+        }
     }
     command
 }

@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -53,6 +56,8 @@ pub(crate) struct Inner {
     pub(crate) news: News,
     /// What a look at the substrate has not seen yet.
     unseen: Mutex<watch::Receiver<u64>>,
+    /// What the last look cost, in microseconds.
+    cost: AtomicU64,
     pub(crate) watched: Watched,
     started: Instant,
     pub(crate) stop: CancellationToken,
@@ -65,6 +70,8 @@ const SETTLED: Duration = Duration::from_secs(120);
 const FIRST_TRY: Duration = Duration::from_secs(5);
 /// Looks follow each other no faster, whatever happens on the hosts.
 const BREATH: Duration = Duration::from_millis(500);
+/// And no faster than so many times what one costs, which grows with the fleet.
+const SHARE: u32 = 20;
 
 impl Libvirt {
     /// Begins to keep the hosts connected. Must be called within a tokio runtime.
@@ -94,6 +101,7 @@ impl Libvirt {
             ledger: Ledger::default(),
             news,
             unseen,
+            cost: AtomicU64::new(0),
             watched: Watched::default(),
             started: Instant::now(),
             stop: CancellationToken::new(),
@@ -348,33 +356,30 @@ impl Inner {
         // Whatever the grace period, there must be time to make the machine anew.
         let most = operation.budget.mul_f64(0.7);
         let grace = request.grace.min(most.saturating_sub(settings.drain_margin));
+        // Once: a connection that is lost in between does not begin it anew.
+        let deadline = Instant::now() + grace + settings.drain_margin;
         let work = async {
             let host = &self.locate(machine, stuck).await?;
             let left = host
                 .steadily(|lanes| async move {
-                    drain::leave(
-                        &lanes,
-                        provider,
-                        machine,
-                        operation.id,
-                        grace,
-                        settings.drain_margin,
-                        stuck,
-                    )
-                    .await
+                    drain::leave(&lanes, provider, machine, operation.id, grace, deadline, stuck).await
                 })
                 .await?;
+            let left = match left {
+                Ok(()) if settings.drain_reset == DrainReset::Unjoin => {
+                    host.steadily(|lanes| async move { drain::tidy(&lanes, provider, machine, operation.id).await })
+                        .await
+                }
+                left => left,
+            };
             if let Err(failure) = &left {
                 tracing::warn!(machine_id = %machine.id, %failure, "the machine did not leave its cluster by itself and is made anew");
                 metrics::counter!(metric::FORCED_DRAINS, "zone" => machine.profile.zone.clone()).increment(1);
             }
-            let guest = match (left, settings.drain_reset) {
-                (Ok(()), DrainReset::Unjoin) => {
-                    host.steadily(|lanes| async move { drain::tidy(&lanes, provider, machine, operation.id).await })
-                        .await?;
-                    crate::guest::Guest::default()
-                }
-                _ => host.steadily(|lanes| drain::renew(lanes, host, &plan, stuck)).await?,
+            let guest = if left.is_ok() && settings.drain_reset == DrainReset::Unjoin {
+                crate::guest::Guest::default()
+            } else {
+                host.steadily(|lanes| drain::renew(lanes, host, &plan, stuck)).await?
             };
             let (plan, guest) = (&plan, &guest);
             host.steadily(|lanes| async move { create::settle(&lanes, host, plan, guest).await })
@@ -446,14 +451,18 @@ impl Backend for Libvirt {
         // All at once: hosts that are down together cost no more than one.
         let fleet = self.0.fleet();
         futures_util::future::join_all(fleet.hosts.iter().map(|host| host.tried(FIRST_TRY))).await;
+        let looking = Instant::now();
         self.0.watched.look(known);
         let slots = describe::slots(&self.0, known);
+        let cost = u64::try_from(looking.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.0.cost.store(cost, Ordering::Relaxed);
         Op::Describe.ended(begun.elapsed(), true);
         Ok(slots)
     }
 
     async fn changed(&self) {
-        tokio::time::sleep(BREATH).await;
+        let cost = Duration::from_micros(self.0.cost.load(Ordering::Relaxed));
+        tokio::time::sleep(BREATH.max(cost * SHARE)).await;
         // invariant: the sender is ours.
         drop(self.0.unseen.lock().await.changed().await);
     }
@@ -540,14 +549,14 @@ impl Backend for Libvirt {
     async fn delete(&self, request: DeleteRequest) -> Result<(), Error> {
         let grace = self.0.settings.guest.stop_grace;
         let work = self.0.remove(&request.machine, &request.operation, false, grace);
-        Op::Delete.timed(work).await
+        Op::Delete.timed(Box::pin(work)).await
     }
 
     async fn cleanup(&self, request: CleanupRequest) -> Result<(), Error> {
         let work = self
             .0
             .remove(&request.machine, &request.operation, true, Duration::ZERO);
-        Op::Delete.timed(work).await
+        Op::Delete.timed(Box::pin(work)).await
     }
 }
 

@@ -217,6 +217,9 @@ fn room(host: &Host, promises: &HashMap<MachineId, Promise>, budget: &Budget, pr
         return Err(reason.to_owned());
     }
     lanes.facts.platform.as_ref().map_err(Clone::clone)?;
+    if let Some(reason) = host.with_inventory(|inventory| inventory.refusal.clone()) {
+        return Err(reason);
+    }
     Ok(uses(host, &lanes.facts, promises, budget, provider).room())
 }
 

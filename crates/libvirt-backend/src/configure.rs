@@ -24,8 +24,10 @@ const NODE: &str = include_str!("guest/node.sh");
 /// Between two questions whether the node is Ready.
 const FIRST_POLL: Duration = Duration::from_millis(500);
 const LAST_POLL: Duration = Duration::from_secs(5);
-/// One question.
+/// One question to the hook.
 const QUESTION: Duration = Duration::from_secs(45);
+/// One to the node: longer than its script lets kubectl take, so that no two of them run at a time.
+const NODE_QUESTION: Duration = Duration::from_secs(90);
 
 /// A machine's domain, as looked up for one attempt.
 pub(crate) struct Guest {
@@ -158,7 +160,11 @@ pub(crate) async fn ready(
             Ok(Answer::NotYet(why)) => stuck.on(format!("the node to be Ready: {why}")),
             Ok(Answer::Never(why)) => return Err(Failure::told(why)),
             Err(failure) if failure.is_connection() => return Err(failure),
-            Err(failure) => stuck.on(format!("the node to be Ready; the guest could not be asked: {failure}")),
+            Err(failure) => {
+                stuck.on(format!("the node to be Ready; the guest could not be asked: {failure}"));
+                // It may have stopped, or its host; nobody else brings it back while we work on it.
+                create::start(lanes, &domain, DomainCreateFlags::START_FORCE_BOOT).await?;
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LAST_POLL);
@@ -202,7 +208,7 @@ impl Answer {
 }
 
 async fn by_kubelet(agent: &Agent<'_>) -> Result<Answer, Failure> {
-    let ended = agent.run(NODE, &["ready"], QUESTION).await?;
+    let ended = agent.run(NODE, &["ready"], NODE_QUESTION).await?;
     let said = ended.said();
     Ok(match ended.code {
         Some(0) => Answer::Ready,

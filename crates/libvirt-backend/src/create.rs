@@ -33,9 +33,9 @@ pub(crate) async fn create(lanes: Arc<Lanes>, host: &Host, plan: &Plan, stuck: &
                 grace: Duration::ZERO,
             };
             removal.run(&lanes, host).await?;
-            plan.define(&lanes).await?
+            plan.define(&lanes, host).await?
         }
-        None => plan.define(&lanes).await?,
+        None => plan.define(&lanes, host).await?,
     };
     bring_up(lanes, host, plan, &domain, stuck).await
 }
@@ -51,7 +51,7 @@ pub(crate) async fn bring_up(
     start(&lanes, domain, DomainCreateFlags::empty()).await?;
     learn(&lanes, host, domain).await?;
     let settings = &plan.settings.guest;
-    let guest = guest::wait(&lanes, domain, settings.idle_when, stuck).await?;
+    let guest = guest::wait(&lanes, host, domain, settings.idle_when, stuck).await?;
     if !guest.forbidden.is_empty() && settings.delivery == Delivery::Agent {
         return Err(Failure::told(format!(
             "the guest agent of image `{}` does not allow {}; allow them in its configuration (RHEL family: \

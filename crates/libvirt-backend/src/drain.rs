@@ -18,16 +18,21 @@ use crate::{
 };
 
 const DRAIN: &str = "/opt/bigfleet/drain";
+/// What an error calls it: the hook, or our own way where the image has none.
+const LEAVING: &str = "leaving the cluster";
+/// Enough to see how a drain ended.
+const LOOK: Duration = Duration::from_secs(15);
 const NODE: &str = include_str!("guest/node.sh");
 
-/// Has the guest leave its cluster. Says whether it did: one that is dead, or does not end in time, has to be made anew.
+/// Has the guest leave its cluster. Says whether it did: one that is dead, or has not ended at the deadline, has to be
+/// made anew.
 pub(crate) async fn leave(
     lanes: &Lanes,
     provider: &str,
     machine: &Machine,
     operation: OperationId,
     grace: Duration,
-    margin: Duration,
+    deadline: Instant,
     stuck: &Stuck,
 ) -> Result<Result<(), Failure>, Failure> {
     let Guest { domain, owner } = configure::guest(lanes, provider, machine).await?;
@@ -44,13 +49,14 @@ pub(crate) async fn leave(
     };
     let script = format!("if [ -x {DRAIN} ]; then exec {DRAIN} \"$1\"; fi\nset -- drain \"$1\"\n{NODE}");
     let hook = Hook {
-        name: DRAIN,
+        name: LEAVING,
         command: vec!["/bin/sh", "-c", &script, "bigfleet", &seconds],
         environment: configure::environment(machine, operation, &cluster),
     };
-    stuck.on(format!("{DRAIN} to end in the guest"));
-    let limit = Instant::now() + grace + margin;
-    let left = tokio::time::timeout_at(limit, async {
+    stuck.on("the guest to leave its cluster");
+    // A host that was away until now may have a guest that left meanwhile.
+    let deadline = deadline.max(Instant::now() + LOOK);
+    let left = tokio::time::timeout_at(deadline, async {
         run.start(&hook).await?;
         run.wait(&hook).await
     });
@@ -60,7 +66,7 @@ pub(crate) async fn leave(
         Err(_elapsed) => {
             drop(tokio::time::timeout(Duration::from_secs(10), run.stop()).await);
             Ok(Err(Failure::told(format!(
-                "{DRAIN} did not end within its grace of {grace:?} and {margin:?} more"
+                "{LEAVING} did not end within its grace of {grace:?} and the margin after it"
             ))))
         }
     }
@@ -96,7 +102,7 @@ pub(crate) async fn renew(lanes: Arc<Lanes>, host: &Host, plan: &Plan, stuck: &S
     } else {
         stuck.on("the old disk to be replaced");
         remove::stop(&lanes, &seen.domain, Duration::ZERO).await?;
-        fresh.define(&lanes).await?
+        fresh.define(&lanes, host).await?
     };
     // The old cluster's data goes before anybody else gets the machine.
     let pool = Pool::open(&lanes, &owner.pool).await?;

@@ -39,6 +39,8 @@ pub(crate) struct Healer {
     /// The reasons told last, which count nothing when they are over.
     reasons: HashSet<String>,
     janitor: Janitor,
+    /// How many machines' images were not what they had been, at the last look.
+    imageless: usize,
 }
 
 struct Tried {
@@ -72,6 +74,7 @@ impl Healer {
             host,
             tried: HashMap::new(),
             reasons: HashSet::new(),
+            imageless: 0,
         }
     }
 
@@ -99,6 +102,7 @@ impl Healer {
         if !host.is_known() {
             return;
         }
+        self.tell_of_images(&host);
         let sick = self.sick(&host);
         for chunk in sick.chunks(RAMP) {
             let cures = chunk
@@ -107,6 +111,22 @@ impl Healer {
             futures_util::future::join_all(cures).await;
         }
         self.janitor.look(&self.inner, &host).await;
+    }
+
+    /// Counts the machines whose image was replaced or removed; somebody has to put it back.
+    fn tell_of_images(&mut self, host: &Host) {
+        let provider = &self.inner.settings.provider;
+        let count = host.with_inventory(|inventory| {
+            let owned = inventory.owned(provider);
+            owned.filter(|(_, owner)| inventory.has_lost_its_image(owner)).count()
+        });
+        if count > self.imageless {
+            tracing::error!(host = %host.name(), machines = count, "the image of machines was replaced or removed: their disks need what it was; they are not started again until it is back");
+        }
+        self.imageless = count;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let labels = [("zone", host.zone().to_string()), ("host", host.name().to_string())];
+        metrics::gauge!(metric::IMAGELESS, &labels).set(count);
     }
 
     /// The machines of a host that should run and do not, as far as their turn has come.
@@ -131,6 +151,8 @@ impl Healer {
                 }
                 *stopped.entry(seen.status.describe()).or_default() += 1;
                 let cure = match seen.status {
+                    // It would boot into a broken disk, and write to it.
+                    _ if inventory.has_lost_its_image(owner) => None,
                     status if status.is_saved() => Some(Cure::StartAnew),
                     status if matches!(status.state, DomainState::SHUTOFF | DomainState::CRASHED) => Some(Cure::Start),
                     status if status.is_io_error() && room => Some(Cure::Resume),

@@ -44,6 +44,8 @@ pub const FORCED_DRAINS: &str = "forced_drains_total";
 pub const HEALED: &str = "healed_total";
 /// Machines that do not run although they should, by zone, host and reason.
 pub const STOPPED: &str = "machines_stopped";
+/// Machines whose image was replaced or removed under them, by zone and host.
+pub const IMAGELESS: &str = "machines_without_image";
 /// Domains and volumes of ours that belong to no machine, by zone, host and kind.
 pub const ORPHANS: &str = "orphans";
 
@@ -239,6 +241,7 @@ pub(crate) fn describe() {
         "Machines that did not run and were brought back, or could not be."
     );
     describe_gauge!(STOPPED, "Machines that do not run although they should.");
+    describe_gauge!(IMAGELESS, "Machines whose image was replaced or removed under them.");
     describe_gauge!(ORPHANS, "Domains and volumes of ours that belong to no machine.");
     for op in Op::ALL {
         drop(histogram!(API_DURATION, "op" => op.name()));
@@ -256,13 +259,14 @@ pub(crate) fn describe() {
 }
 
 /// What has one value for each host.
-const GAUGES: [&str; 6] = [
+const GAUGES: [&str; 7] = [
     HOST_UP,
     HOST_CORDONED,
     HOST_CAPACITY_VCPUS,
     HOST_CAPACITY_MEMORY,
     HOST_ALLOCATED_VCPUS,
     HOST_ALLOCATED_MEMORY,
+    IMAGELESS,
 ];
 
 /// Shows what is counted of a host from the start.

@@ -42,6 +42,9 @@ pub struct Owner {
     pub pool: String,
     /// The golden image its disk is copied from.
     pub image: String,
+    /// What that image was then, if it can be told from another under the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_revision: Option<String>,
     /// Bytes its disk may grow to.
     #[serde(default)]
     pub disk_bytes: u64,
@@ -94,6 +97,7 @@ impl Owner {
             seed_by: None,
             pool: String::new(),
             image: String::new(),
+            image_revision: None,
             disk_bytes: 0,
             profile,
             ready: false,

@@ -16,7 +16,7 @@ use crate::{
     catalogue::Catalogue,
     delivery::Delivery,
     failure::{Absent as _, Doing as _, Failure},
-    host::{Lanes, Seen, see},
+    host::{Host, Lanes, Seen, see},
     name::{self, DomainName, Incarnation},
     owner::{self, Owner},
     pool::{Pool, listed},
@@ -117,7 +117,7 @@ impl Plan {
     }
 
     /// Makes disk and seed, and defines the domain. Whatever an earlier attempt left is replaced.
-    pub(crate) async fn define(&self, lanes: &Lanes) -> Result<DomainRef, Failure> {
+    pub(crate) async fn define(&self, lanes: &Lanes, host: &Host) -> Result<DomainRef, Failure> {
         let machine = &self.settings.machine;
         let platform = lanes
             .facts
@@ -129,8 +129,13 @@ impl Plan {
         }
         let pool = Pool::open(lanes, &machine.pool).await?;
         let base = pool.base(&machine.image).await?;
+        if self.owner.created_by == self.owner.disk_by {
+            host.check_image(&machine.pool, &machine.image, base.revision.as_deref())
+                .map_err(Failure::told)?;
+        }
         let incarnation = self.incarnation();
         let mut owner = self.owner.clone();
+        owner.image_revision.clone_from(&base.revision);
         owner.disk_bytes = self.disk_bytes().max(base.capacity);
         let disk = Disk {
             path: pool.make_disk(&incarnation.disk(), owner.disk_bytes, &base).await?,

@@ -37,6 +37,8 @@ pub(crate) struct Base {
     pub(crate) capacity: u64,
     /// The image itself first, then what it was made from.
     pub(crate) chain: Vec<Backing>,
+    /// What tells it from another content under the same name.
+    pub(crate) revision: Option<String>,
 }
 
 impl<'a> Pool<'a> {
@@ -97,7 +99,16 @@ impl<'a> Pool<'a> {
         Ok(Base {
             capacity: top.capacity,
             chain,
+            revision: top.revision,
         })
+    }
+
+    /// What an image is now: its revision, if it has one; `None` if it is gone.
+    pub(crate) async fn revision(&self, image: &str) -> Result<Option<Option<String>>, Failure> {
+        match self.volume(image).await? {
+            Some(volume) => Ok(Some(self.describe(&volume).await?.revision)),
+            None => Ok(None),
+        }
     }
 
     /// Makes a machine's disk anew, and says where it is. One that an earlier attempt made is replaced: nothing says

@@ -7,7 +7,6 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use anyhow::{Context, Result, bail};
@@ -80,7 +79,7 @@ fn serve(folder: &Path, log: &Path, arguments: &[String], work: impl FnOnce(Sock
 }
 
 fn walk(address: SocketAddr, machines: u32, more: &[String]) -> Result<()> {
-    let mut client = Command::new(client());
+    let mut client = process::bound(client());
     client
         .arg(format!("--addr={address}"))
         .arg(format!("--machines={machines}"))

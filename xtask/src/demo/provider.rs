@@ -4,7 +4,7 @@ use std::{
     fs::File,
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{interrupt, workspace};
+use crate::{interrupt, process, workspace};
 
 const START: Duration = Duration::from_secs(60);
 /// Longer than the provider waits for what is under way.
@@ -29,7 +29,7 @@ impl Provider {
     pub(super) fn start(folder: &Path, log: &Path, arguments: &[String]) -> Result<Self> {
         let address = free_address()?;
         let output = File::create(log)?;
-        let child = Command::new(workspace::target().join("debug/libvirt-provider"))
+        let child = process::bound(workspace::target().join("debug/libvirt-provider"))
             .arg(format!("--addr={address}"))
             .arg("--provider=demo")
             .arg("--metrics-addr=")

@@ -23,7 +23,7 @@ pub(super) fn run(folder: &Path, log: &Path, hosts: u32, machines: u32) -> Resul
     lab::prepare()?;
     let image = Image::Tiny.ensure()?;
     // Not that of `cargo xtask lab`, on which somebody may be working.
-    let lab = Lab::new(workspace::target().join("lab-demo"));
+    let lab = Lab::bound(workspace::target().join("lab-demo"));
     interrupt::defer()?;
     // Left by a demo that was killed.
     lab.down()?;

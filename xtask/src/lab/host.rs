@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::pid::Identity;
-use crate::{interrupt, workspace};
+use crate::{interrupt, process, workspace};
 
 /// A host starts within seconds; on a machine that builds something, not.
 const START: Duration = Duration::from_secs(180);
@@ -74,11 +74,11 @@ impl Host {
         })
     }
 
-    /// Puts the image into its pool, and starts it unless it runs.
+    /// Puts the image into its pool, and starts it unless it runs; `bound`, it ends with us.
     ///
     /// # Errors
     /// When the image cannot be put there, or the host does not start.
-    pub(super) fn start(&self, image: &Path) -> Result<()> {
+    pub(super) fn start(&self, image: &Path, bound: bool) -> Result<()> {
         let socket = self.socket();
         ensure!(
             socket.as_os_str().len() <= SOCKET_PATH,
@@ -90,7 +90,13 @@ impl Host {
             // Of an earlier start.
             drop(fs::remove_file(self.ready()));
             let log = File::create(self.log()).with_context(|| format!("creating {}", self.log().display()))?;
-            let child = Command::new(workspace::root().join("xtask/src/lab/host.sh"))
+            let script = workspace::root().join("xtask/src/lab/host.sh");
+            let mut command = if bound {
+                process::bound(script)
+            } else {
+                Command::new(script)
+            };
+            let child = command
                 .arg(&self.folder)
                 .stdin(Stdio::null())
                 .stdout(log.try_clone()?)

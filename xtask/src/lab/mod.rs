@@ -102,11 +102,18 @@ pub(crate) fn prepare() -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct Lab {
     folder: PathBuf,
+    bound: bool,
 }
 
 impl Lab {
+    /// Hosts that go on when we have ended.
     pub(crate) const fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { folder, bound: false }
+    }
+
+    /// Hosts that lose their power with us, however we end.
+    pub(crate) const fn bound(folder: PathBuf) -> Self {
+        Self { folder, bound: true }
     }
 
     /// Every host there is, by number.
@@ -137,11 +144,11 @@ impl Lab {
     /// When one does not start.
     pub(crate) fn up(&self, count: u32, image: &Path) -> Result<Vec<Host>> {
         for number in 1..=count {
-            Host::new(&self.folder, number).start(image)?;
+            Host::new(&self.folder, number).start(image, self.bound)?;
         }
         let hosts = self.hosts()?;
         for host in &hosts {
-            host.start(image)?;
+            host.start(image, self.bound)?;
         }
         hosts.iter().try_for_each(Host::wait)?;
         Ok(hosts)

@@ -12,7 +12,7 @@ use crate::{
         agent::{Agent, Permits},
         console::Console,
     },
-    host::{Lanes, Status},
+    host::{Host, Lanes, Status},
     settings::IdleWhen,
 };
 
@@ -43,12 +43,13 @@ pub(crate) struct Guest {
 /// Waits until a machine is ready for use. The caller's deadline bounds it; `stuck` then says what it waited for.
 pub(crate) async fn wait(
     lanes: &Arc<Lanes>,
+    host: &Host,
     domain: &DomainRef,
     level: IdleWhen,
     stuck: &Stuck,
 ) -> Result<Guest, Failure> {
     let console = Console::listen(lanes, domain);
-    let waited = wait_for(lanes, domain, level, stuck, &console).await;
+    let waited = wait_for(lanes, host, domain, level, stuck, &console).await;
     match waited {
         Err(Failure::Told(text)) => {
             let tail = console.tail();
@@ -79,12 +80,14 @@ impl Stuck {
 
 async fn wait_for(
     lanes: &Lanes,
+    host: &Host,
     domain: &DomainRef,
     level: IdleWhen,
     stuck: &Stuck,
     console: &Console,
 ) -> Result<Guest, Failure> {
     let agent = Agent::new(lanes, domain);
+    let agent_changed = host.agent_of(domain.uuid);
     let (begun, mut guest) = (Instant::now(), Guest::default());
     let (mut wanted, mut pause) = (Wanted::Settled, FIRST_PAUSE);
     loop {
@@ -137,7 +140,8 @@ async fn wait_for(
             },
         };
         if !done {
-            tokio::time::sleep(pause).await;
+            // An agent is there when its event says so; the pause is for events that are missed, and for all else.
+            drop(tokio::time::timeout(pause, agent_changed.notified()).await);
             pause = (pause * 2).min(LAST_PAUSE);
             continue;
         }

@@ -65,40 +65,47 @@ case $verb in
       exit 0
     fi
     cat /proc/sys/kernel/random/boot_id >"$kept/boot"
-    runner='
-      umask 022
-      kept=$1 count=$2
-      shift 2
-      while [ "$count" -gt 0 ]; do
-        export "$1"
-        shift
-        count=$((count - 1))
+    # In a file, with its arguments: on its way through systemd-run each `$` would be taken for a variable of systemd's.
+    {
+      printf 'set --'
+      for word in "$@"; do
+        printf " '%s'" "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"
       done
-      cd /
-      echo $$ >"$kept/pid.part"
-      mv "$kept/pid.part" "$kept/pid"
-      : >"$kept/log"
-      "$@" </dev/null >>"$kept/log" 2>&1 &
-      hook=$!
-      # Whatever it prints, a few megabytes are kept at most.
-      while kill -0 $hook 2>/dev/null; do
-        if [ "$(wc -c <"$kept/log")" -gt 4194304 ]; then
-          tail -c 65536 "$kept/log" >"$kept/log.old"
-          : >"$kept/log"
-        fi
-        sleep 1
-      done &
-      wait $hook
-      code=$?
-      echo $code >"$kept/code.part"
-      mv "$kept/code.part" "$kept/code"
-    '
+      printf "\nkept='%s'\n" "$kept"
+      cat <<'RUNNER'
+umask 022
+count=$1
+shift
+while [ "$count" -gt 0 ]; do
+  export "$1"
+  shift
+  count=$((count - 1))
+done
+cd /
+echo $$ >"$kept/pid.part"
+mv "$kept/pid.part" "$kept/pid"
+: >"$kept/log"
+"$@" </dev/null >>"$kept/log" 2>&1 &
+hook=$!
+# Whatever it prints, a few megabytes are kept at most.
+while kill -0 $hook 2>/dev/null; do
+  if [ "$(wc -c <"$kept/log")" -gt 4194304 ]; then
+    tail -c 65536 "$kept/log" >"$kept/log.old"
+    : >"$kept/log"
+  fi
+  sleep 1
+done &
+wait $hook
+code=$?
+echo $code >"$kept/code.part"
+mv "$kept/code.part" "$kept/code"
+RUNNER
+    } >"$kept/runner"
     # Beside the agent, not below it: a restart of the agent must not end the hook.
     if [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
-      systemd-run --quiet --collect --unit="bigfleet-$run" --property=KillMode=process \
-        /bin/sh -c "$runner" bigfleet "$kept" "$@"
+      systemd-run --quiet --collect --unit="bigfleet-$run" --property=KillMode=process /bin/sh "$kept/runner"
     else
-      setsid /bin/sh -c "$runner" bigfleet "$kept" "$@" </dev/null >/dev/null 2>&1 &
+      setsid /bin/sh "$kept/runner" </dev/null >/dev/null 2>&1 &
     fi
     tries=0
     while [ ! -s "$kept/pid" ] && [ $tries -lt 100 ]; do

@@ -22,10 +22,16 @@ pub(crate) struct Inventory {
     by_machine: HashMap<MachineId, HashSet<Uuid>>,
     by_guest_id: HashMap<String, HashSet<Uuid>>,
     by_file: HashMap<String, HashSet<Uuid>>,
+    /// How many machines were made from which image: pool, name, revision.
+    by_image: HashMap<(String, String, String), usize>,
     /// By all that are active, ours or not.
     running: Taken,
     /// By provider, what its machines take beyond that: their disks, and room to be started again in.
     owned: HashMap<String, Taken>,
+    /// The images that machines were made from, by pool and name, as they are now; `None` for one that is gone.
+    pub(crate) images: HashMap<(String, String), Option<String>>,
+    /// Why no machine can be made from the image that is to be used.
+    pub(crate) refusal: Option<String>,
 }
 
 /// What domains take of a host.
@@ -112,6 +118,9 @@ impl Inventory {
         }
         if let Some(owner) = &seen.owner {
             self.by_machine.entry(owner.machine.clone()).or_default().insert(uuid);
+            if let Some(key) = image_key(owner) {
+                *self.by_image.entry(key).or_default() += 1;
+            }
             if let Some(id) = &owner.guest_id {
                 self.by_guest_id.entry(id.clone()).or_default().insert(uuid);
             }
@@ -134,6 +143,14 @@ impl Inventory {
         }
         if let Some(owner) = &seen.owner {
             unlist(&mut self.by_machine, &owner.machine, uuid);
+            if let Some(key) = image_key(owner)
+                && let Some(count) = self.by_image.get_mut(&key)
+            {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    self.by_image.remove(&key);
+                }
+            }
             if let Some(id) = &owner.guest_id {
                 unlist(&mut self.by_guest_id, id, uuid);
             }
@@ -207,6 +224,41 @@ impl Inventory {
         owned.filter(move |(_, owner)| owner.provider == provider)
     }
 
+    /// The images that machines were made from, by pool and name.
+    pub(crate) fn images_in_use(&self) -> HashSet<(String, String)> {
+        let images = self.by_image.keys();
+        images.map(|(pool, image, _)| (pool.clone(), image.clone())).collect()
+    }
+
+    /// Whether the image below a machine's disk is not what it was: then the disk is lost at the next boot, if not before
+    /// (field report F38).
+    pub(crate) fn has_lost_its_image(&self, owner: &Owner) -> bool {
+        let (Some(then), Some(now)) = (
+            &owner.image_revision,
+            self.images.get(&(owner.pool.clone(), owner.image.clone())),
+        ) else {
+            return false;
+        };
+        now.as_ref() != Some(then)
+    }
+
+    /// Why an image that is `now` this must not be used for more machines: others were made from something else that had
+    /// its name.
+    pub(crate) fn refuses(&self, pool: &str, image: &str, now: Option<&str>) -> Option<String> {
+        let now = now?;
+        let of_another = self
+            .by_image
+            .iter()
+            .filter(|((of_pool, of_image, then), _)| of_pool == pool && of_image == image && then != now);
+        let count: usize = of_another.map(|(_, count)| count).sum();
+        (count > 0).then(|| {
+            format!(
+                "image `{image}` of pool `{pool}` was replaced under {count} machines, whose disks need what it was: put \
+                 that back, and stage the new one under another name for `machine.image`"
+            )
+        })
+    }
+
     /// What all domains take, ours or not: those of this provider also while they are off.
     pub(crate) fn taken(&self, provider: &str) -> Taken {
         let owned = self.owned.get(provider).copied().unwrap_or_default();
@@ -216,6 +268,11 @@ impl Inventory {
             disk_bytes: owned.disk_bytes,
         }
     }
+}
+
+fn image_key(owner: &Owner) -> Option<(String, String, String)> {
+    let revision = owner.image_revision.clone()?;
+    Some((owner.pool.clone(), owner.image.clone(), revision))
 }
 
 fn unlist<K: std::hash::Hash + Eq>(index: &mut HashMap<K, HashSet<Uuid>>, key: &K, uuid: Uuid) {
@@ -336,5 +393,28 @@ mod tests {
         assert!(paused.is_io_error() && paused.is_active() && !paused.is_running());
         assert_eq!(paused.describe(), "paused (ioerror)");
         assert_eq!(status(DomainState::RUNNING, 1).describe(), "running");
+    }
+
+    #[test]
+    fn an_image_that_was_replaced_is_noticed_and_not_used() {
+        use providerkit_backend::{CapacityType, MachineId, OperationId, Profile};
+        let profile = Profile::new("t", "z", CapacityType::OnDemand);
+        let mut owner = Owner::new("p", MachineId::new("m").unwrap(), "s", OperationId::mint(), profile);
+        (owner.pool, owner.image) = ("default".into(), "golden.qcow2".into());
+        let image = (owner.pool.clone(), owner.image.clone());
+        let mut inventory = Inventory::default();
+        inventory.images.insert(image.clone(), Some("2".into()));
+        assert!(!inventory.has_lost_its_image(&owner), "nobody knows what it was");
+        owner.image_revision = Some("1".into());
+        assert!(inventory.has_lost_its_image(&owner));
+        let mut seen = Seen::parse(DomainRef::default(), status(DomainState::RUNNING, 0), "<domain/>").unwrap();
+        seen.owner = Some(owner.clone());
+        inventory.insert(seen);
+        let refused = |now| inventory.refuses("default", "golden.qcow2", Some(now));
+        assert!(refused("2").is_some_and(|reason| reason.contains("under 1 machines")));
+        assert_eq!(refused("1"), None);
+        assert_eq!(inventory.refuses("default", "other.qcow2", Some("2")), None);
+        inventory.images.insert(image, None);
+        assert!(inventory.has_lost_its_image(&owner), "it is gone");
     }
 }

@@ -6,7 +6,7 @@ mod lanes;
 mod session;
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -59,6 +59,8 @@ struct Inner {
     /// The endpoint has changed.
     redial: Notify,
     stop: CancellationToken,
+    /// Who waits for the agent of which domain.
+    agents: Mutex<HashMap<Uuid, Arc<Notify>>>,
 }
 
 /// Tells whoever waits that something about some host is new.
@@ -109,6 +111,7 @@ impl Host {
             retired: AtomicBool::new(false),
             redial: Notify::new(),
             stop,
+            agents: Mutex::default(),
         }));
         host.cordon(settings.cordon);
         host
@@ -250,6 +253,25 @@ impl Host {
         self.0.news.tell();
     }
 
+    /// Is notified when the agent of a domain comes or goes.
+    pub(crate) fn agent_of(&self, domain: Uuid) -> Arc<Notify> {
+        let mut agents = self.0.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        agents.retain(|_, waiting| Arc::strong_count(waiting) > 1);
+        Arc::clone(agents.entry(domain).or_default())
+    }
+
+    fn agent_changed(&self, domain: Uuid) {
+        let agents = self.0.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiting) = agents.get(&domain) {
+            waiting.notify_one();
+        }
+    }
+
+    /// Refuses an image that is not what the machines on it were made from.
+    pub(crate) fn check_image(&self, pool: &str, image: &str, now: Option<&str>) -> Result<(), String> {
+        self.with_inventory(|inventory| inventory.refuses(pool, image, now).map_or(Ok(()), Err))
+    }
+
     /// Whether the host is up and what is on it is known.
     pub(crate) fn is_known(&self) -> bool {
         self.lanes().is_some()
@@ -296,7 +318,7 @@ impl Host {
         loop {
             let opening = async {
                 let session = Session::open(self, machine).await?;
-                session::list(&session.lanes, self, &machine.pool).await?;
+                session::list(&session.lanes, self, machine).await?;
                 Ok::<_, Failure>(session)
             };
             let opened = tokio::time::timeout(OPENING, opening).await;
@@ -307,7 +329,7 @@ impl Host {
                     self.rise(&session);
                     let lost = tokio::select! {
                         () = self.0.redial.notified() => Lost::moved(),
-                        lost = session.follow(self, &machine.pool) => lost,
+                        lost = session.follow(self, machine) => lost,
                     };
                     up.set(0.0);
                     let [zone, host] = labels.clone();
@@ -372,5 +394,52 @@ impl fmt::Debug for Host {
             .field("zone", &self.0.zone)
             .field("name", &self.0.name)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libvirt_rpc::wire::{constant::domain::DomainState, remote::record::DomainRef};
+
+    use super::*;
+
+    fn seen(number: u8) -> Seen {
+        Seen {
+            domain: DomainRef {
+                uuid: Uuid([number; 16]),
+                ..DomainRef::default()
+            },
+            status: Status {
+                state: DomainState::RUNNING,
+                reason: 0,
+            },
+            owner: None,
+            memory_mib: 1,
+            vcpus: 1,
+            files: Vec::new(),
+        }
+    }
+
+    /// A machine that was made while the host was listed would be taken for lost.
+    #[test]
+    fn a_list_does_not_forget_what_came_while_it_was_made() {
+        let host = Host::new("z".into(), "h".into(), Endpoint::Uri(String::new()), News::new());
+        assert!(host.is_untried());
+        let (gone, kept, new) = (seen(1), seen(2), seen(3));
+        for known in [&gone, &kept] {
+            host.learn(known.domain.uuid, Some(known.clone()));
+        }
+        let before = host.with_inventory(|inventory| inventory.uuids().collect());
+        host.learn(new.domain.uuid, Some(new.clone()));
+        let mut listed = Inventory::default();
+        listed.insert(kept);
+        host.replace(listed, &before);
+        let numbers = host.with_inventory(|inventory| {
+            let mut numbers: Vec<_> = inventory.uuids().map(|uuid| uuid.0[0]).collect();
+            numbers.sort_unstable();
+            numbers
+        });
+        assert_eq!(numbers, [2, 3]);
+        assert_eq!(host.with_inventory(|inventory| inventory.taken("p").memory_mib), 2);
     }
 }

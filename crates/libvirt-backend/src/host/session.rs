@@ -27,11 +27,15 @@ use crate::{
         inventory::{Inventory, PoolSeen, Seen, Status},
     },
     metric,
+    pool::Pool,
     settings::MachineSettings,
 };
 
 /// Between two relists, which find what no event told.
 const RELIST: Duration = Duration::from_secs(60);
+
+/// The name of the event that an agent came or went.
+const AGENT: &str = "agent";
 
 pub(crate) struct Session {
     pub(crate) lanes: Arc<Lanes>,
@@ -100,7 +104,7 @@ impl Session {
     }
 
     /// Keeps the host's inventory true until a connection is lost; says why it was.
-    pub(crate) async fn follow(mut self, host: &Host, pool: &str) -> Lost {
+    pub(crate) async fn follow(mut self, host: &Host, machine: &MachineSettings) -> Lost {
         let mut relist = tokio::time::interval(RELIST);
         relist.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is at once, and the first list was made before.
@@ -127,9 +131,12 @@ impl Session {
             let done = match happened {
                 Happened::To(domain, what) => {
                     tracing::debug!(host = %host.name(), domain = %domain.name.to_string_lossy(), what, "event");
+                    if what == AGENT {
+                        host.agent_changed(domain.uuid);
+                    }
                     self.look_at(host, &domain).await
                 }
-                Happened::Anything => list(&self.lanes, host, pool).await,
+                Happened::Anything => list(&self.lanes, host, machine).await,
             };
             if let Err(failure) = done {
                 if failure.is_connection() {
@@ -179,7 +186,7 @@ impl Subscriptions {
             event = self.reboot.next() => told(event, |event| (event.msg.dom, "reboot")),
             event = self.watchdog.next() => told(event, |event| (event.msg.dom, "watchdog")),
             event = self.io_error.next() => told(event, |event| (event.msg.dom, "I/O error")),
-            event = self.agent.next() => told(event, |event| (event.dom, "agent")),
+            event = self.agent.next() => told(event, |event| (event.dom, AGENT)),
         }
     }
 }
@@ -199,7 +206,7 @@ fn told<T: event::Topic>(
 }
 
 /// Looks at everything; what is known already is not read again.
-pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), Failure> {
+pub(crate) async fn list(lanes: &Lanes, host: &Host, machine: &MachineSettings) -> Result<(), Failure> {
     let control = &lanes.control;
     let before: HashSet<Uuid> = host.with_inventory(|inventory| inventory.uuids().collect());
     let doing = || format!("list the domains of host `{}`", host.name());
@@ -231,7 +238,8 @@ pub(crate) async fn list(lanes: &Lanes, host: &Host, pool: &str) -> Result<(), F
             fresh.insert(seen);
         }
     }
-    fresh.pool = look_at_pool(lanes, pool).await?;
+    fresh.pool = look_at_pool(lanes, &machine.pool).await?;
+    look_at_images(lanes, &mut fresh, machine).await?;
     host.replace(fresh, &before);
     Ok(())
 }
@@ -252,6 +260,26 @@ pub(crate) async fn see(control: &Connection, domain: &DomainRef) -> Result<Opti
         reason: status.reason,
     };
     Ok(xml.and_then(|xml| Seen::parse(domain.clone(), status, &xml)))
+}
+
+/// Sees whether the images are still what machines were made from, and whether more can be made.
+async fn look_at_images(lanes: &Lanes, inventory: &mut Inventory, machine: &MachineSettings) -> Result<(), Failure> {
+    for (pool, image) in inventory.images_in_use() {
+        let found = match Pool::open(lanes, &pool).await {
+            Ok(opened) => opened.revision(&image).await?,
+            Err(failure @ Failure::Host { .. }) => return Err(failure),
+            // The pool is gone, and the image with it.
+            Err(Failure::Told(_)) => None,
+        };
+        inventory.images.insert((pool, image), found.flatten());
+    }
+    let base = async { Pool::open(lanes, &machine.pool).await?.base(&machine.image).await };
+    inventory.refusal = match base.await {
+        Ok(base) => inventory.refuses(&machine.pool, &machine.image, base.revision.as_deref()),
+        Err(failure) if failure.is_connection() => return Err(failure),
+        Err(failure) => Some(providerkit_backend::Error::from(failure).report()),
+    };
+    Ok(())
 }
 
 async fn look_at_pool(lanes: &Lanes, name: &str) -> Result<Option<PoolSeen>, Failure> {

@@ -50,6 +50,8 @@ pub(crate) struct Description {
     /// Bytes a guest sees.
     pub(crate) capacity: u64,
     pub(crate) backing: Option<String>,
+    /// Its size on disk and when it was last written to: another content has another. Files have one.
+    pub(crate) revision: Option<String>,
 }
 
 impl Description {
@@ -78,6 +80,10 @@ impl Description {
             format: format.map(str::to_owned),
             capacity: text(root, "capacity")?.trim().parse().ok()?,
             backing: backing.and_then(|backing| text(backing, "path")),
+            revision: child(target, "timestamps")
+                .and_then(node)
+                .and_then(|times| text(times, "mtime"))
+                .map(|mtime| format!("{} {mtime}", text(root, "physical").unwrap_or_default())),
         })
     }
 }
@@ -151,6 +157,15 @@ mod tests {
         assert_eq!(read.format.as_deref(), Some("qcow2"));
         assert_eq!(read.capacity, 100_663_296);
         assert_eq!(read.backing.as_deref(), Some("/p/a"));
+        assert_eq!(read.revision, None, "a device has no times");
+        let times = "<format type='qcow2'/><timestamps><mtime>1341933637.27</mtime></timestamps>";
+        let xml = xml
+            .replace("<format type='qcow2'/>", times)
+            .replace("<target>", "<physical>9</physical><target>");
+        assert_eq!(
+            Description::parse(&xml).unwrap().revision.as_deref(),
+            Some("9 1341933637.27")
+        );
         assert_eq!(Description::parse("<volume/>"), None);
     }
 }

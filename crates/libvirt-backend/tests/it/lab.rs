@@ -15,16 +15,66 @@ pub(crate) struct Host {
     child: Child,
 }
 
-/// The tiny golden image, or why there is none.
-fn image() -> Result<PathBuf, String> {
-    let path = std::env::var_os("LIBVIRT_PROVIDER_TINY_IMAGE").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/golden/tiny.qcow2"),
-        PathBuf::from,
-    );
-    if path.exists() {
-        Ok(path)
-    } else {
-        Err(format!("{} is missing (run `cargo xtask lab image`)", path.display()))
+/// A file that `cargo xtask test` makes, at its usual place below `target` or where the environment says.
+pub(crate) struct Made {
+    variable: &'static str,
+    place: &'static str,
+    remedy: &'static str,
+}
+
+pub(crate) const TINY: Made = Made {
+    variable: "LIBVIRT_PROVIDER_TINY_IMAGE",
+    place: "golden/tiny.qcow2",
+    remedy: "cargo xtask lab image",
+};
+pub(crate) const DEBIAN: Made = Made {
+    variable: "LIBVIRT_PROVIDER_DEBIAN_IMAGE",
+    place: "golden/debian.qcow2",
+    remedy: "cargo xtask lab image debian",
+};
+pub(crate) const KUBECTL: Made = Made {
+    variable: "LIBVIRT_PROVIDER_KUBECTL",
+    place: "tools/kubectl",
+    remedy: "cargo xtask tool kubectl",
+};
+
+impl Made {
+    /// Where it is, or why it is not.
+    fn find(&self) -> Result<PathBuf, String> {
+        let path = std::env::var_os(self.variable).map_or_else(
+            || {
+                Path::new(env!("CARGO_MANIFEST_DIR"))
+                    .join("../../target")
+                    .join(self.place)
+            },
+            PathBuf::from,
+        );
+        if path.exists() {
+            Ok(path)
+        } else {
+            Err(format!("{} is missing (run `{}`)", path.display(), self.remedy))
+        }
+    }
+
+    /// Where it is, for a test that needs nothing else but root; or says loudly why it cannot run.
+    pub(crate) fn or_skip(&self, test: &str) -> Option<PathBuf> {
+        let found = self.find().and_then(|path| {
+            if is_root() {
+                Ok(path)
+            } else {
+                Err("root is missing".to_owned())
+            }
+        });
+        found.map_err(|missing| skip(test, &missing)).ok()
+    }
+
+    pub(crate) fn read(&self) -> Vec<u8> {
+        std::fs::read(self.find().unwrap()).unwrap()
+    }
+
+    /// What its file is called, in a pool too.
+    pub(crate) fn name(&self) -> &'static str {
+        self.place.rsplit('/').next().unwrap()
     }
 }
 
@@ -37,25 +87,54 @@ fn missing() -> Option<String> {
     };
     let programs = ["libvirtd", "virsh", "qemu-system-x86_64", "qemu-img", "dnsmasq"];
     let program = programs.into_iter().find(|program| !installed(program));
-    let root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
     program
         .map(|program| format!("{program} is missing"))
-        .or_else(|| (!root).then(|| "root is missing".to_owned()))
-        .or_else(|| image().err())
+        .or_else(|| (!is_root()).then(|| "root is missing".to_owned()))
+}
+
+/// Whether a test cannot run for want of something; says so loudly, and in CI fails.
+fn cannot(test: &str, made: &[&Made]) -> bool {
+    let Some(missing) = missing().or_else(|| made.iter().find_map(|made| made.find().err())) else {
+        return false;
+    };
+    skip(test, &missing);
+    true
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}
+
+fn skip(test: &str, missing: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{test}: {missing}");
+    eprintln!("SKIPPED {test}: {missing}");
 }
 
 impl Host {
     /// Starts one with the tiny image in its pool, or says loudly why not. In CI a missing package is a failure.
     pub(crate) async fn start(test: &str) -> Option<Self> {
-        if let Some(missing) = missing() {
-            assert!(std::env::var_os("CI").is_none(), "{test}: {missing}");
-            eprintln!("SKIPPED {test}: {missing}");
+        Self::start_with(test, &TINY, &[]).await
+    }
+
+    /// Starts one with this image in its pool, where the other things are there that the test needs, too.
+    pub(crate) async fn start_with(test: &str, image: &Made, others: &[&Made]) -> Option<Self> {
+        Self::begin(test, image, others, |_| ()).await
+    }
+
+    /// Starts one after its folder was prepared.
+    pub(crate) async fn start_prepared(test: &str, prepare: impl FnOnce(&Path)) -> Option<Self> {
+        Self::begin(test, &TINY, &[], prepare).await
+    }
+
+    async fn begin(test: &str, image: &Made, others: &[&Made], prepare: impl FnOnce(&Path)) -> Option<Self> {
+        if cannot(test, &[&[image], others].concat()) {
             return None;
         }
         let dir = tempfile::Builder::new().prefix("lab-").tempdir().unwrap();
         let images = dir.path().join("lib/images");
         std::fs::create_dir_all(&images).unwrap();
-        std::fs::copy(image().unwrap(), images.join("tiny.qcow2")).unwrap();
+        std::fs::copy(image.find().unwrap(), images.join(image.name())).unwrap();
+        prepare(dir.path());
         let child = boot(dir.path());
         let host = Self { dir, child };
         host.ready().await;
@@ -76,18 +155,35 @@ impl Host {
 
     /// What `virsh` prints.
     pub(crate) fn virsh(&self, arguments: &[&str]) -> String {
+        self.try_virsh(arguments)
+            .unwrap_or_else(|error| panic!("virsh {arguments:?}: {error}"))
+    }
+
+    /// What `virsh` prints, or what it complains of.
+    pub(crate) fn try_virsh(&self, arguments: &[&str]) -> Result<String, String> {
         let output = Blocking::new("virsh")
             .args(["-q", "-c", &self.uri()])
             .args(arguments)
             .output()
             .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            output.status.success(),
-            "virsh {arguments:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        text.trim().to_owned()
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        }
+    }
+
+    /// Runs a command on the host, as its own shell would.
+    pub(crate) fn run(&self, command: &str) {
+        let status = self.enter().args(["sh", "-ec", command]).status();
+        assert!(status.unwrap().success(), "{command}");
+    }
+
+    /// A command that runs on the host what is added to it.
+    pub(crate) fn enter(&self) -> Blocking {
+        let mut command = Blocking::new("nsenter");
+        command.args(["--target", &self.leader(), "--mount", "--net", "--pid", "--"]);
+        command
     }
 
     /// The names of all domains.
@@ -100,7 +196,21 @@ impl Host {
         self.virsh(&["pool-refresh", "default"]);
         let lines = lines(&self.virsh(&["vol-list", "default"]));
         let names = lines.iter().filter_map(|line| line.split_whitespace().next());
-        names.filter(|name| *name != "tiny.qcow2").map(str::to_owned).collect()
+        let images = [TINY.name(), DEBIAN.name()];
+        names.filter(|name| !images.contains(name)).map(str::to_owned).collect()
+    }
+
+    /// Listens on the host's own network, where its guests are.
+    pub(crate) fn listen(&self, address: &str) -> std::net::TcpListener {
+        let space = std::fs::File::open(format!("/proc/{}/ns/net", self.leader())).unwrap();
+        let address = address.to_owned();
+        // A socket stays in the network it was made in; the thread ends.
+        let listener = std::thread::spawn(move || {
+            let kind = rustix::thread::LinkNameSpaceType::Network;
+            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&space), Some(kind)).unwrap();
+            std::net::TcpListener::bind(address).unwrap()
+        });
+        listener.join().unwrap()
     }
 
     /// Defines a domain as it stands.
@@ -127,26 +237,38 @@ impl Host {
 
     /// What a script prints in a guest.
     pub(crate) fn run_in_guest(&self, domain: &str, script: &str) -> String {
-        let ask = |command: serde_json::Value| -> serde_json::Value {
-            let answer = self.virsh(&["qemu-agent-command", "--timeout", "20", domain, &command.to_string()]);
-            serde_json::from_str::<serde_json::Value>(&answer).unwrap()["return"].take()
+        self.try_in_guest(domain, script)
+            .unwrap_or_else(|error| panic!("{script}: {error}"))
+    }
+
+    /// The same of a guest that may not answer.
+    pub(crate) fn try_in_guest(&self, domain: &str, script: &str) -> Result<String, String> {
+        let ask = |command: serde_json::Value| -> Result<serde_json::Value, String> {
+            let answer = self.try_virsh(&["qemu-agent-command", "--timeout", "20", domain, &command.to_string()])?;
+            Ok(serde_json::from_str::<serde_json::Value>(&answer).unwrap()["return"].take())
         };
         let started = ask(serde_json::json!({
             "execute": "guest-exec",
             "arguments": { "path": "/bin/sh", "arg": ["-c", script], "capture-output": true },
-        }));
+        }))?;
         loop {
             let status = ask(serde_json::json!({
                 "execute": "guest-exec-status",
                 "arguments": { "pid": started["pid"] },
-            }));
+            }))?;
             if status["exited"] == true {
                 let output = status["out-data"].as_str().unwrap_or_default();
                 let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, output).unwrap();
-                return String::from_utf8(bytes).unwrap().trim().to_owned();
+                return Ok(String::from_utf8(bytes).unwrap().trim().to_owned());
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Whether a guest that answers has such a file.
+    pub(crate) fn guest_has(&self, domain: &str, file: &str) -> bool {
+        let told = self.try_in_guest(domain, &format!("test -e {file} && echo there"));
+        told.is_ok_and(|told| told == "there")
     }
 
     /// Whether the daemon answers.
@@ -168,10 +290,8 @@ impl Host {
 
     /// Sends a signal to its daemon alone.
     pub(crate) fn signal_daemon(&self, signal: &str) {
-        let leader = self.child.id().unwrap();
         let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
-        let own = space(children.split_whitespace().next().unwrap());
+        let own = space(&self.leader());
         assert!(own.is_some());
         let mut sent = 0;
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -198,16 +318,17 @@ impl Host {
 
     /// Starts a daemon that was ended; the old one may hold its file of the process id for a moment longer.
     pub(crate) async fn start_daemon(&self) {
-        let leader = self.child.id().unwrap();
-        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
-        let init = children.split_whitespace().next().unwrap().to_owned();
         soon("the daemon starts again", || {
-            let started = Blocking::new("nsenter")
-                .args(["--target", &init, "--mount", "--net", "--pid", "--", "libvirtd", "-d"])
-                .status();
-            started.unwrap().success()
+            self.enter().args(["libvirtd", "-d"]).status().unwrap().success()
         })
         .await;
+    }
+
+    /// Its first process, by which others get into its namespaces.
+    pub(crate) fn leader(&self) -> String {
+        let outer = self.child.id().unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
+        children.split_whitespace().next().unwrap().to_owned()
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -220,7 +341,10 @@ fn boot(dir: &Path) -> Child {
     drop(std::fs::remove_file(dir.join("run/lab-ready")));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/src/lab/host.sh");
     let log = std::fs::File::create(dir.join("lab.log")).unwrap();
-    Command::new(script)
+    // It goes with us, however we go. The kernel means the thread that starts it: here that of the test.
+    Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "--"])
+        .arg(script)
         .arg(dir)
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())

@@ -1,5 +1,11 @@
 //! Machines on a real host, from Create to nothing.
 
+mod faults;
+mod image;
+mod node;
+mod space;
+mod zone;
+
 use std::{sync::Arc, time::Duration};
 
 use libvirt_backend::{

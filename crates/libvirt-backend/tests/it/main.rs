@@ -9,6 +9,9 @@
     reason = "this is a test from its first line to its last"
 )]
 
+mod cluster;
+mod counted;
 mod lab;
 mod live;
+mod node;
 mod walk;

@@ -1,4 +1,5 @@
 //! A backend on a lab host, and one machine's way through it.
+#![allow(dead_code, reason = "the benchmark does not do everything to a machine")]
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -82,6 +83,22 @@ pub(crate) async fn offered(backend: &Libvirt) -> Vec<Slot> {
     }
 }
 
+/// A step, and what happens meanwhile; a step that fails does not wait for that.
+pub(crate) async fn during<T>(
+    step: impl Future<Output = Result<T, Error>>,
+    events: impl Future<Output = ()>,
+) -> Result<T, Error> {
+    let (mut step, mut events) = (std::pin::pin!(step), std::pin::pin!(events));
+    tokio::select! {
+        ended = &mut step => {
+            let ended = ended?;
+            events.await;
+            Ok(ended)
+        }
+        () = &mut events => step.await,
+    }
+}
+
 /// One machine on its way.
 pub(crate) struct Walk {
     pub(crate) backend: Libvirt,
@@ -95,7 +112,11 @@ impl Walk {
     pub(crate) async fn new(settings: Settings) -> Self {
         let backend = Libvirt::start(settings);
         let slots = offered(&backend).await;
-        let slot = &slots[0];
+        Self::of(backend, &slots[0])
+    }
+
+    /// The machine of a slot.
+    pub(crate) fn of(backend: Libvirt, slot: &Slot) -> Self {
         let id = MachineId::new(Arc::clone(&slot.name)).unwrap();
         Self {
             backend,
