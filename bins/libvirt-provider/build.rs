@@ -1,5 +1,5 @@
 //! What the binary knows of its own making. Commit and date come from the environment of the build, because a source
-//! package has no repository to ask.
+//! package has no repository to ask; `-dirty` after the commit says that the tree was not as committed.
 
 #![allow(clippy::print_stdout, reason = "how a build script speaks")]
 

@@ -7,17 +7,19 @@
 
 mod bench;
 mod certify;
+mod chart;
 mod codegen;
 mod crash;
 mod demo;
+mod image;
 mod interrupt;
 mod lab;
 mod libvirt;
 mod packages;
+mod pinned;
 mod process;
 mod test;
 mod tidy;
-mod tools;
 mod workspace;
 
 use std::process::ExitCode;
@@ -41,11 +43,6 @@ enum Command {
         #[command(subcommand)]
         what: lab::What,
     },
-    /// Fetch a program that tests need, and say where it is
-    Tool {
-        /// Which one
-        binary: tools::Binary,
-    },
     /// Certify the provider with the conformance harness: on fake hosts, or on guests that boot
     Certify(certify::Arguments),
     /// Pass every check there is: format, tests, doc tests, lints
@@ -59,6 +56,15 @@ enum Command {
     },
     /// Kill the provider at random moments and hold it to every answer it gave
     Crash(crash::Arguments),
+    /// Regenerate what of the chart is generated: the schema of its values, and their table
+    Chart(chart::Arguments),
+    /// Build the static binary of the provider's image, for its tests or as it is released
+    Image(image::Arguments),
+    /// Install a program that checks need, pinned by its hash, and print where it is
+    Tool {
+        #[arg(value_enum)]
+        which: pinned::Pinned,
+    },
     /// Regenerate the committed Rust from proto/
     Codegen {
         /// Only compare; fail if a file would change
@@ -83,15 +89,17 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Lab { what } => lab::run(&what),
-        Command::Tool { binary } => {
-            println!("{}", binary.ensure()?.display());
-            Ok(())
-        }
         Command::Certify(arguments) => certify::run(&arguments),
         Command::Test => test::run(),
         Command::Tidy => tidy::run(),
         Command::Bench { what } => bench::run(&what),
         Command::Crash(arguments) => crash::run(&arguments),
+        Command::Chart(arguments) => chart::run(&arguments),
+        Command::Image(arguments) => image::run(&arguments),
+        Command::Tool { which } => {
+            println!("{}", which.ensure()?.display());
+            Ok(())
+        }
         Command::Codegen { other: Some(other), .. } => other.run(),
         Command::Codegen { check, other: None } => codegen::proto(check),
     }

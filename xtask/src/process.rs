@@ -14,13 +14,17 @@ use anyhow::{Context, Result, bail};
 use crate::workspace;
 
 /// The cargo that runs us, at the workspace's root.
-///
-/// `cargo run` describes the package it runs in variables that build scripts watch. Passed on, they would make the
-/// inner cargo build ring again each time, so they are taken out.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.args(arguments).current_dir(workspace::root());
+    without_package(&mut command);
+    command
+}
+
+/// `cargo run` describes the package it runs in variables that build scripts watch. Passed on, they would make an inner
+/// cargo build ring again each time, so they are taken out.
+pub(crate) fn without_package(command: &mut Command) -> &mut Command {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(describes_a_package) {
             command.env_remove(name);

@@ -13,11 +13,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{
+    image,
     lab::{self, Image},
     libvirt::sources,
-    packages, process,
-    tools::Binary,
-    workspace,
+    packages,
+    pinned::Pinned,
+    process, workspace,
 };
 use packages::Package;
 use tools::Tool;
@@ -38,6 +39,8 @@ const PACKAGES: &[Package] = &[
     // For promtool; its service is not started.
     ("promtool", "prometheus"),
     ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
+    ("strace", "strace"),
+    ("systemd-analyze", "systemd"),
 ];
 
 /// What goes with them and is no program.
@@ -47,31 +50,34 @@ const WITH_THEM: &[&str] = &["libsasl2-modules"];
 const LIVE: [(&str, Made); 3] = [
     ("LIBVIRT_PROVIDER_TINY_IMAGE", Made::Image(Image::Tiny)),
     ("LIBVIRT_PROVIDER_DEBIAN_IMAGE", Made::Image(Image::Debian)),
-    ("LIBVIRT_PROVIDER_KUBECTL", Made::Binary(Binary::Kubectl)),
+    ("LIBVIRT_PROVIDER_KUBECTL", Made::Program(Pinned::Kubectl)),
 ];
 
 /// Something that is made or fetched once.
 #[derive(Clone, Copy)]
 enum Made {
     Image(Image),
-    Binary(Binary),
+    Program(Pinned),
 }
 
 impl Made {
     fn ensure(self) -> Result<PathBuf> {
         match self {
             Self::Image(image) => image.ensure(),
-            Self::Binary(binary) => binary.ensure(),
+            Self::Program(program) => program.ensure(),
         }
     }
 
     fn path(self) -> PathBuf {
         match self {
             Self::Image(image) => image.path(),
-            Self::Binary(binary) => binary.path(),
+            Self::Program(program) => program.path(),
         }
     }
 }
+
+/// Where those of libvirt-provider find the binary that is put into its image.
+const BINARY: &str = "LIBVIRT_PROVIDER_IMAGE_BINARY";
 
 /// Whether nothing may be skipped.
 fn everything_must_run() -> bool {
@@ -99,6 +105,14 @@ pub(crate) fn run() -> Result<()> {
     }
     if let Err(error) = sources::fetch() {
         eprintln!("*** tests on libvirt's own sources will be skipped: {error:#}");
+    }
+    for tool in [Pinned::Helm, Pinned::Hadolint] {
+        if let Err(error) = tool.ensure() {
+            eprintln!("*** tests with {tool:?} will be skipped: {error:#}");
+        }
+    }
+    if let Err(error) = image::for_tests() {
+        eprintln!("*** tests of the provider's image will be skipped: {error:#}");
     }
     let mut checks = Checks::default();
     checks.step("format", Tool::Rustfmt, |_| {
@@ -153,9 +167,10 @@ fn cargo_test(arguments: &[&str], counts: &mut Counts) -> Result<()> {
 
 /// The target folder may be elsewhere than tests can know.
 fn with_made(command: &mut Command) -> &mut Command {
-    for (variable, made) in LIVE {
+    let paths = LIVE.map(|(variable, made)| (variable, made.path()));
+    for (variable, path) in paths.into_iter().chain([(BINARY, image::path())]) {
         if env::var_os(variable).is_none() {
-            command.env(variable, made.path());
+            command.env(variable, path);
         }
     }
     command

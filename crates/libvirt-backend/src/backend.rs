@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock},
+    sync::{
+        Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -53,6 +56,8 @@ pub(crate) struct Inner {
     pub(crate) news: News,
     /// What a look at the substrate has not seen yet.
     unseen: Mutex<watch::Receiver<u64>>,
+    /// What the last look cost, in microseconds.
+    cost: AtomicU64,
     pub(crate) watched: Watched,
     started: Instant,
     pub(crate) stop: CancellationToken,
@@ -65,6 +70,8 @@ const SETTLED: Duration = Duration::from_secs(120);
 const FIRST_TRY: Duration = Duration::from_secs(5);
 /// Looks follow each other no faster, whatever happens on the hosts.
 const BREATH: Duration = Duration::from_millis(500);
+/// And no faster than so many times what one costs, which grows with the fleet.
+const SHARE: u32 = 20;
 
 impl Libvirt {
     /// Begins to keep the hosts connected. Must be called within a tokio runtime.
@@ -94,6 +101,7 @@ impl Libvirt {
             ledger: Ledger::default(),
             news,
             unseen,
+            cost: AtomicU64::new(0),
             watched: Watched::default(),
             started: Instant::now(),
             stop: CancellationToken::new(),
@@ -443,14 +451,18 @@ impl Backend for Libvirt {
         // All at once: hosts that are down together cost no more than one.
         let fleet = self.0.fleet();
         futures_util::future::join_all(fleet.hosts.iter().map(|host| host.tried(FIRST_TRY))).await;
+        let looking = Instant::now();
         self.0.watched.look(known);
         let slots = describe::slots(&self.0, known);
+        let cost = u64::try_from(looking.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.0.cost.store(cost, Ordering::Relaxed);
         Op::Describe.ended(begun.elapsed(), true);
         Ok(slots)
     }
 
     async fn changed(&self) {
-        tokio::time::sleep(BREATH).await;
+        let cost = Duration::from_micros(self.0.cost.load(Ordering::Relaxed));
+        tokio::time::sleep(BREATH.max(cost * SHARE)).await;
         // invariant: the sender is ours.
         drop(self.0.unseen.lock().await.changed().await);
     }
@@ -507,9 +519,8 @@ impl Backend for Libvirt {
             host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
                 .await
         };
-        Op::Configure
-            .timed(Box::pin(within((Transition::Configure, operation), stuck, work)))
-            .await
+        let work = within((Transition::Configure, operation), stuck, work);
+        Op::Configure.timed(Box::pin(work)).await
     }
 
     async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {

@@ -260,13 +260,13 @@ pub(crate) fn describe() {
 
 /// What has one value for each host.
 const GAUGES: [&str; 7] = [
-    IMAGELESS,
     HOST_UP,
     HOST_CORDONED,
     HOST_CAPACITY_VCPUS,
     HOST_CAPACITY_MEMORY,
     HOST_ALLOCATED_VCPUS,
     HOST_ALLOCATED_MEMORY,
+    IMAGELESS,
 ];
 
 /// Shows what is counted of a host from the start.

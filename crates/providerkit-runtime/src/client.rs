@@ -93,12 +93,12 @@ pub enum Error {
         source: std::io::Error,
     },
     /// No connection came about.
-    #[error("no provider can be reached at {address}{}", why(source))]
+    #[error("no provider can be reached at {address}{}", why(cause))]
     Unreachable {
         /// Where it should be.
         address: String,
-        /// Why.
-        source: Option<tonic::transport::Error>,
+        /// Why; the text says it already.
+        cause: Option<tonic::transport::Error>,
     },
     /// The connection was lost, or never was one: TLS may be refused as late as with the first call.
     #[error("the provider at {address} does not speak with us: {}", status.message())]
@@ -119,12 +119,12 @@ pub enum Error {
 }
 
 /// tonic tells the reason only in what lies below.
-fn why(source: &Option<tonic::transport::Error>) -> String {
-    let mut source = source.as_ref().and_then(std::error::Error::source);
+fn why(cause: &Option<tonic::transport::Error>) -> String {
+    let mut source = cause.as_ref().and_then(std::error::Error::source);
     let mut text = String::new();
     while let Some(error) = source {
         let one = error.to_string();
-        if !text.ends_with(&one) {
+        if !text.contains(&one) {
             text = format!("{text}: {one}");
         }
         source = error.source();
@@ -162,9 +162,9 @@ impl Client {
                 host.into()
             }
         );
-        let unreachable = |source| Error::Unreachable {
+        let unreachable = |cause| Error::Unreachable {
             address: address.clone(),
-            source,
+            cause,
         };
         let scheme = if target.tls.is_some() { "https" } else { "http" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{address}"));

@@ -59,6 +59,8 @@ exec unshare --mount --net --pid --fork --kill-child=KILL --mount-proc bash -euc
   mount --bind "$dir/log" /var/log/libvirt
   mount --bind "$dir/cache" /var/cache/libvirt
   ip link set lo up
+  # What somebody wants to have done on the host before its daemon starts.
+  if [ -x "$dir/before" ]; then "$dir/before"; fi
   virtlogd -d
   libvirtd &
   bash -uc "$define" &

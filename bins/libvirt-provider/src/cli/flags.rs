@@ -13,6 +13,9 @@ use crate::config::Config;
 /// Before the name of every environment variable, and two underscores.
 pub(crate) const ENVIRONMENT_PREFIX: &str = "LIBVIRT_PROVIDER";
 
+/// What these flags stand under in every help.
+pub(crate) const CONFIGURATION: &str = "Configuration";
+
 /// One flag.
 #[derive(Debug)]
 pub(crate) struct Flag {
@@ -126,7 +129,7 @@ impl Args for Flags {
             argument.action(ArgAction::Append)
         };
         command
-            .next_help_heading("Configuration")
+            .next_help_heading(CONFIGURATION)
             .arg(several(
                 "config",
                 "FILE",

@@ -10,7 +10,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 pub(crate) use self::{
     commands::{Command, ConfigCommand, Doctor, Inspect},
-    flags::{ENVIRONMENT_PREFIX, FLAGS, Flags},
+    flags::{CONFIGURATION, ENVIRONMENT_PREFIX, FLAGS, Flags},
     shared::{Look, Output, Report, Source, StateArguments, TargetArguments},
 };
 
@@ -24,7 +24,8 @@ pub(crate) use self::{
     name = "libvirt-provider",
     disable_help_subcommand = true,
     args_override_self = true,
-    args_conflicts_with_subcommands = true
+    args_conflicts_with_subcommands = true,
+    override_usage = "libvirt-provider [COMMAND] [OPTIONS]"
 )]
 struct Arguments {
     #[command(subcommand)]

@@ -17,6 +17,7 @@ pub(super) fn run(json: bool) -> Result<Exit, Failure> {
         return print_json(&json!({
             "version": BUILD.version,
             "revision": BUILD.revision,
+            "dirty": BUILD.revision.ends_with("-dirty"),
             "date": DATE,
             "target": TARGET,
             "profile": PROFILE,

@@ -17,10 +17,6 @@ use crate::owner::Owner;
 pub(crate) struct Inventory {
     domains: HashMap<Uuid, Seen>,
     pub(crate) pool: Option<PoolSeen>,
-    /// The images that machines were made from, by pool and name, as they are now; `None` for one that is gone.
-    pub(crate) images: HashMap<(String, String), Option<String>>,
-    /// Why no machine can be made from the image that is to be used.
-    pub(crate) refusal: Option<String>,
     by_name: HashMap<String, Uuid>,
     /// Of any provider.
     by_machine: HashMap<MachineId, HashSet<Uuid>>,
@@ -32,6 +28,10 @@ pub(crate) struct Inventory {
     running: Taken,
     /// By provider, what its machines take beyond that: their disks, and room to be started again in.
     owned: HashMap<String, Taken>,
+    /// The images that machines were made from, by pool and name, as they are now; `None` for one that is gone.
+    pub(crate) images: HashMap<(String, String), Option<String>>,
+    /// Why no machine can be made from the image that is to be used.
+    pub(crate) refusal: Option<String>,
 }
 
 /// What domains take of a host.

@@ -53,14 +53,14 @@ struct Inner {
     link: watch::Sender<Link>,
     inventory: Mutex<Inventory>,
     news: News,
-    /// Who waits for the agent of which domain.
-    agents: Mutex<HashMap<Uuid, Arc<Notify>>>,
     cordoned: AtomicBool,
     /// It is not configured any more.
     retired: AtomicBool,
     /// The endpoint has changed.
     redial: Notify,
     stop: CancellationToken,
+    /// Who waits for the agent of which domain.
+    agents: Mutex<HashMap<Uuid, Arc<Notify>>>,
 }
 
 /// Tells whoever waits that something about some host is new.
@@ -107,11 +107,11 @@ impl Host {
             link: watch::Sender::new(Link::Down { reason }),
             inventory: Mutex::default(),
             news,
-            agents: Mutex::default(),
             cordoned: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             redial: Notify::new(),
             stop,
+            agents: Mutex::default(),
         }));
         host.cordon(settings.cordon);
         host
@@ -394,5 +394,57 @@ impl fmt::Debug for Host {
             .field("zone", &self.0.zone)
             .field("name", &self.0.name)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use libvirt_rpc::wire::{constant::domain::DomainState, remote::record::DomainRef};
+
+    use super::*;
+
+    fn seen(number: u8) -> Seen {
+        Seen {
+            domain: DomainRef {
+                uuid: Uuid([number; 16]),
+                ..DomainRef::default()
+            },
+            status: Status {
+                state: DomainState::RUNNING,
+                reason: 0,
+            },
+            owner: None,
+            memory_mib: 1,
+            vcpus: 1,
+            files: Vec::new(),
+        }
+    }
+
+    /// A machine that was made while the host was listed would be taken for lost.
+    #[test]
+    fn a_list_does_not_forget_what_came_while_it_was_made() {
+        let settings = HostSettings {
+            name: "h".into(),
+            endpoint: Endpoint::Uri(String::new()),
+            cordon: false,
+        };
+        let host = Host::new("z".into(), &settings, News::new(), CancellationToken::new());
+        assert!(host.is_untried());
+        let (gone, kept, new) = (seen(1), seen(2), seen(3));
+        for known in [&gone, &kept] {
+            host.learn(known.domain.uuid, Some(known.clone()));
+        }
+        let before = host.with_inventory(|inventory| inventory.uuids().collect());
+        host.learn(new.domain.uuid, Some(new.clone()));
+        let mut listed = Inventory::default();
+        listed.insert(kept);
+        host.replace(listed, &before);
+        let numbers = host.with_inventory(|inventory| {
+            let mut numbers: Vec<_> = inventory.uuids().map(|uuid| uuid.0[0]).collect();
+            numbers.sort_unstable();
+            numbers
+        });
+        assert_eq!(numbers, [2, 3]);
+        assert_eq!(host.with_inventory(|inventory| inventory.taken("p").memory_mib), 2);
     }
 }

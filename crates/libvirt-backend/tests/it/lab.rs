@@ -118,6 +118,15 @@ impl Host {
 
     /// Starts one with this image in its pool, where the other things are there that the test needs, too.
     pub(crate) async fn start_with(test: &str, image: &Made, others: &[&Made]) -> Option<Self> {
+        Self::begin(test, image, others, |_| ()).await
+    }
+
+    /// Starts one after its folder was prepared.
+    pub(crate) async fn start_prepared(test: &str, prepare: impl FnOnce(&Path)) -> Option<Self> {
+        Self::begin(test, &TINY, &[], prepare).await
+    }
+
+    async fn begin(test: &str, image: &Made, others: &[&Made], prepare: impl FnOnce(&Path)) -> Option<Self> {
         if cannot(test, &[&[image], others].concat()) {
             return None;
         }
@@ -125,6 +134,7 @@ impl Host {
         let images = dir.path().join("lib/images");
         std::fs::create_dir_all(&images).unwrap();
         std::fs::copy(image.find().unwrap(), images.join(image.name())).unwrap();
+        prepare(dir.path());
         let child = boot(dir.path());
         let host = Self { dir, child };
         host.ready().await;
@@ -172,7 +182,7 @@ impl Host {
     /// A command that runs on the host what is added to it.
     pub(crate) fn enter(&self) -> Blocking {
         let mut command = Blocking::new("nsenter");
-        command.args(["--target", &self.init(), "--mount", "--net", "--pid", "--"]);
+        command.args(["--target", &self.leader(), "--mount", "--net", "--pid", "--"]);
         command
     }
 
@@ -190,16 +200,9 @@ impl Host {
         names.filter(|name| !images.contains(name)).map(str::to_owned).collect()
     }
 
-    /// The first process of its namespaces.
-    fn init(&self) -> String {
-        let leader = self.child.id().unwrap();
-        let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children")).unwrap();
-        children.split_whitespace().next().unwrap().to_owned()
-    }
-
     /// Listens on the host's own network, where its guests are.
     pub(crate) fn listen(&self, address: &str) -> std::net::TcpListener {
-        let space = std::fs::File::open(format!("/proc/{}/ns/net", self.init())).unwrap();
+        let space = std::fs::File::open(format!("/proc/{}/ns/net", self.leader())).unwrap();
         let address = address.to_owned();
         // A socket stays in the network it was made in; the thread ends.
         let listener = std::thread::spawn(move || {
@@ -288,7 +291,7 @@ impl Host {
     /// Sends a signal to its daemon alone.
     pub(crate) fn signal_daemon(&self, signal: &str) {
         let space = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        let own = space(&self.init());
+        let own = space(&self.leader());
         assert!(own.is_some());
         let mut sent = 0;
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -319,6 +322,13 @@ impl Host {
             self.enter().args(["libvirtd", "-d"]).status().unwrap().success()
         })
         .await;
+    }
+
+    /// Its first process, by which others get into its namespaces.
+    pub(crate) fn leader(&self) -> String {
+        let outer = self.child.id().unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).unwrap();
+        children.split_whitespace().next().unwrap().to_owned()
     }
 
     pub(crate) fn dir(&self) -> &Path {

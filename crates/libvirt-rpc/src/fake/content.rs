@@ -1,12 +1,38 @@
-//! The bytes of a volume. What is all zeros takes no room, as in a sparse file.
+//! The bytes of a volume. What is all zeros takes no room, as in a sparse file, and what many volumes have is there once:
+//! of thousands of seeds, little differs.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    collections::{BTreeMap, BTreeSet, HashSet},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-/// Bytes in a block; a block is there or all zeros.
-const BLOCK: usize = 4096;
+/// Bytes in a block, as in a sector of a seed; a block is there or all zeros.
+const BLOCK: usize = 2048;
+
+/// The blocks of all volumes of this process.
+static SHARED: LazyLock<Mutex<Shared>> = LazyLock::new(Mutex::default);
+
+#[derive(Default)]
+struct Shared {
+    blocks: HashSet<Arc<[u8]>>,
+    /// With so many, those that no volume has any more are let go.
+    limit: usize,
+}
+
+/// The one block with these bytes.
+fn shared(bytes: &[u8]) -> Arc<[u8]> {
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = shared.blocks.get(bytes) {
+        return Arc::clone(known);
+    }
+    if shared.blocks.len() >= shared.limit {
+        shared.blocks.retain(|block| Arc::strong_count(block) > 1);
+        shared.limit = (2 * shared.blocks.len()).max(1024);
+    }
+    let block: Arc<[u8]> = bytes.into();
+    shared.blocks.insert(Arc::clone(&block));
+    block
+}
 
 /// Bytes by blocks.
 #[derive(Debug, Default)]
@@ -48,7 +74,7 @@ impl Content {
                     None => room.fill(0),
                 }
             }
-            self.set(number, block);
+            self.set(number, &block);
             at = number * BLOCK + end;
         }
     }
@@ -59,12 +85,12 @@ impl Content {
         self.blocks.clear();
     }
 
-    fn set(&mut self, number: usize, block: Vec<u8>) {
+    fn set(&mut self, number: usize, block: &[u8]) {
         self.touched.insert(number);
         if block.iter().all(|byte| *byte == 0) {
             self.blocks.remove(&number);
         } else {
-            self.blocks.insert(number, block.into());
+            self.blocks.insert(number, shared(block));
         }
     }
 
@@ -102,7 +128,7 @@ impl Content {
 
     /// Puts a block where it was in another life.
     pub(super) fn put_back(&mut self, number: usize, block: &[u8]) {
-        self.blocks.insert(number, block.into());
+        self.blocks.insert(number, shared(block));
     }
 
     pub(super) fn set_len(&mut self, length: usize) {
@@ -136,6 +162,15 @@ mod tests {
         let told = content.take_touched();
         assert_eq!(told.iter().filter(|(_, block)| block.is_some()).count(), 1);
         assert!(content.take_touched().is_empty());
+        let twin = content.copied();
+        let (one, other) = (content.blocks().next().unwrap().1, twin.blocks().next().unwrap().1);
+        assert!(Arc::ptr_eq(one, other));
+        let mut third = Content::default();
+        third.write(0, 1, Some(b"x"));
+        assert!(
+            Arc::ptr_eq(one, third.blocks().next().unwrap().1),
+            "the same bytes are there once"
+        );
         content.wipe();
         assert_eq!(content.take_touched(), [(50, None)]);
         assert_eq!(content.len(), 100 * BLOCK);

@@ -14,6 +14,7 @@ use crate::{
     engine::{
         Shared,
         finish::{self, Finding},
+        record::Record,
         writer::Command,
     },
     store, validate,
@@ -130,12 +131,11 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
     // Before what is only offered, so that no slot's first id is one that another slot's machine has already.
     let (mut adoptions, mut adopted_by) = (Vec::new(), HashMap::new());
     let mut seen = HashSet::with_capacity(slots.len());
-    let view = shared.view();
-    let machines: HashMap<&str, &MachineId> = view
-        .machines
-        .values()
-        .map(|record| (&*record.slot, &record.machine.id))
-        .collect();
+    // Not under the lock: calls must not wait while a large fleet is compared.
+    let records: Vec<Arc<Record>> = shared.view().machines.values().cloned().collect();
+    let by_slot: HashMap<&str, &Record> = records.iter().map(|record| (&*record.slot, &**record)).collect();
+    let by_machine: HashMap<&MachineId, &Record> =
+        records.iter().map(|record| (&record.machine.id, &**record)).collect();
     for mut slot in slots {
         if !seen.insert(Arc::clone(&slot.name)) {
             rejected.push(format!("slot `{}` is there twice", slot.name));
@@ -145,13 +145,12 @@ fn compare(shared: &Shared, slots: Vec<Slot>, asked_at: u64) -> Look {
             rejected.push(fault);
             continue;
         }
-        let known = machines.get(&*slot.name).and_then(|id| view.machines.get(*id));
-        let Some(record) = known else {
+        let Some(record) = by_slot.get(&*slot.name) else {
             let Some(adopted) = &slot.adopted else {
                 findings.push(Finding::New(slot));
                 continue;
             };
-            let taken = view.machines.get(&adopted.machine).map(|record| &record.slot);
+            let taken = by_machine.get(&adopted.machine).map(|record| &record.slot);
             if let Some(other) = taken.or_else(|| adopted_by.get(&adopted.machine)) {
                 rejected.push(format!(
                     "slot `{}` has machine `{}`, but so has slot `{other}`; remove the one that is not BigFleet's from \

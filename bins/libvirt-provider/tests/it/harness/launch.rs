@@ -1,6 +1,7 @@
 //! The binary as a child process.
 
 use std::{
+    ffi::OsString,
     fs::{self, File, OpenOptions},
     net::SocketAddr,
     ops::Deref,
@@ -33,6 +34,7 @@ pub(crate) struct Launch {
     flags: Vec<String>,
     env: Vec<(String, String)>,
     port: Option<u16>,
+    program: Vec<OsString>,
     logs: Arc<TempDir>,
 }
 
@@ -46,6 +48,7 @@ impl Default for Launch {
             flags: Vec::new(),
             env: Vec::new(),
             port: None,
+            program: vec![env!("CARGO_BIN_EXE_libvirt-provider").into()],
             logs: Arc::new(TempDir::new().unwrap()),
         }
     }
@@ -106,6 +109,12 @@ impl Launch {
         self
     }
 
+    /// Starts this instead of the binary that was built for tests; the flags come after it.
+    pub(crate) fn program(mut self, program: impl IntoIterator<Item = OsString>) -> Self {
+        self.program = program.into_iter().collect();
+        self
+    }
+
     /// Starts it and waits until it listens.
     pub(crate) async fn start(self) -> Provider {
         for _ in 0..PORTS_TRIED {
@@ -137,8 +146,9 @@ impl Launch {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let log = self.logs.path().join("provider.log");
         let out = append(&log);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_libvirt-provider"));
+        let mut command = Command::new(&self.program[0]);
         command
+            .args(&self.program[1..])
             .arg(format!("--addr={address}"))
             .arg("--provider=certify")
             .arg(format!("--seed-count={}", self.seeds));

@@ -5,9 +5,14 @@ use std::{
     io::{Read as _, Seek as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
+    time::Duration,
 };
 
 use super::{Error, ErrorKind, open::beside};
+
+/// Whoever only looks (see `look`) holds it for a moment.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held by an open file handle, so that the kernel frees it however the process ends. A file of its own, because
 /// closing any second handle on a SQLite file would drop SQLite's own locks on it.
@@ -34,7 +39,13 @@ impl Lock {
             .mode(0o600)
             .open(&path)
             .map_err(|error| failed("opening", error))?;
-        match file.try_lock() {
+        let mut tried = file.try_lock();
+        for _ in 1..TRIES {
+            let Err(TryLockError::WouldBlock) = tried else { break };
+            std::thread::sleep(PAUSE);
+            tried = file.try_lock();
+        }
+        match tried {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
