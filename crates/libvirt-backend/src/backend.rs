@@ -519,9 +519,8 @@ impl Backend for Libvirt {
             host.steadily(|lanes| configure::bootstrap(lanes, host, plan, parcel, stuck))
                 .await
         };
-        Op::Configure
-            .timed(Box::pin(within((Transition::Configure, operation), stuck, work)))
-            .await
+        let work = within((Transition::Configure, operation), stuck, work);
+        Op::Configure.timed(Box::pin(work)).await
     }
 
     async fn ready(&self, request: ReadyRequest) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use providerkit_backend::MachineId;
 use tokio::time::Instant;
 
 use crate::{
-    host::{Facts, Host, Inventory, Link},
+    host::{Facts, Host, Inventory, Link, inventory::Taken},
     settings::{Budget, InstanceType},
 };
 
@@ -47,6 +47,16 @@ impl From<&InstanceType> for Need {
             memory_mib: kind.memory_mib,
             vcpus: kind.vcpus.into(),
             disk_bytes: kind.disk_gib.unwrap_or(0) * GIB,
+        }
+    }
+}
+
+impl From<Taken> for Need {
+    fn from(taken: Taken) -> Self {
+        Self {
+            memory_mib: taken.memory_mib,
+            vcpus: taken.vcpus,
+            disk_bytes: taken.disk_bytes,
         }
     }
 }
@@ -228,7 +238,7 @@ fn uses(host: &Host, facts: &Facts, promises: &HashMap<MachineId, Promise>, budg
     host.with_inventory(|inventory| {
         let mut uses = Use {
             capacity: capacity(facts, inventory, budget),
-            allocated: allocated(inventory, provider),
+            allocated: inventory.taken(provider).into(),
         };
         // What is there already is in the inventory.
         let open = promises.iter().filter(|(machine, promise)| {
@@ -260,16 +270,6 @@ fn capacity(facts: &Facts, inventory: &Inventory, budget: &Budget) -> Need {
         }
     }
     capacity
-}
-
-/// What is there takes. A machine of ours that is off counts: it will be started again.
-fn allocated(inventory: &Inventory, provider: &str) -> Need {
-    let taken = inventory.taken(provider);
-    Need {
-        memory_mib: taken.memory_mib,
-        vcpus: taken.vcpus,
-        disk_bytes: taken.disk_bytes,
-    }
 }
 
 #[allow(
@@ -305,7 +305,7 @@ mod tests {
     fn left(inventory: &Inventory) -> Room {
         let uses = Use {
             capacity: capacity(&facts(), inventory, &Budget::default()),
-            allocated: allocated(inventory, "p"),
+            allocated: inventory.taken("p").into(),
         };
         uses.room()
     }

@@ -20,6 +20,9 @@ const SOURCES: &[(&str, &[Saying])] = &[
     ("crates/providerkit/src/engine/start.rs", &[("format", "")]),
 ];
 
+/// What commands say: on a terminal, with the remedy.
+const SHOWN_OTHERWISE: &[&str] = &["crates/libvirt-backend/src/doctor/", "crates/libvirt-backend/src/serial.rs"];
+
 /// A function or macro, and what it puts before the text.
 type Saying = (&'static str, &'static str);
 
@@ -29,7 +32,7 @@ const BACKEND: &[Saying] = &[
     ("Never", ""),
     ("Error::new", ""),
     ("doing", "could not "),
-    ("stuck.on", "still waiting for "),
+    ("stuck.on", "… still waits for "),
 ];
 
 /// Shorter texts are parts of one.
@@ -47,6 +50,9 @@ pub(super) struct Message {
 /// # Errors
 /// When it is no Rust.
 pub(super) fn of(place: &str, text: &str) -> Result<Vec<Message>> {
+    if SHOWN_OTHERWISE.iter().any(|source| place.starts_with(source)) {
+        return Ok(Vec::new());
+    }
     let sources = SOURCES.iter().find(|(source, _)| place.starts_with(source));
     let Some((_, sayings)) = sources.filter(|_| place.ends_with(".rs")) else {
         return Ok(Vec::new());

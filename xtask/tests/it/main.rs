@@ -9,6 +9,7 @@
 )]
 
 mod chart;
+mod docs;
 mod image;
 mod release;
 mod support;

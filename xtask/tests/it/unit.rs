@@ -135,8 +135,8 @@ fn made(trace: &str) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Runs the provider as systemd would, by `NOTIFY_SOCKET`, from start to end, and answers what it told.
-fn watched(provider: &Path, folder: &Path, trace: &Path) -> Vec<String> {
+/// Runs the provider as systemd would, from start over a reload to its end, and waits to be told of each.
+fn live(provider: &Path, folder: &Path, trace: &Path) {
     let socket = folder.join("notify");
     let systemd = UnixDatagram::bind(&socket).unwrap();
     systemd.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -151,6 +151,7 @@ fn watched(provider: &Path, folder: &Path, trace: &Path) -> Vec<String> {
         ])
         .arg(format!("--state={}", folder.join("state.db").display()))
         .env("NOTIFY_SOCKET", &socket)
+        .env("WATCHDOG_USEC", "1000000")
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if rustix::process::geteuid().is_root() {
@@ -161,10 +162,10 @@ fn watched(provider: &Path, folder: &Path, trace: &Path) -> Vec<String> {
         command.uid(65_532).gid(65_532);
     }
     let mut strace = command.spawn().unwrap();
-    let mut told = Vec::new();
+    let mut told: Vec<String> = Vec::new();
     let mut told_until = |wanted: &str| {
         let mut buffer = [0; 4096];
-        while !told.iter().any(|line: &String| line == wanted) {
+        while !told.iter().any(|line| line == wanted) {
             let length = systemd
                 .recv(&mut buffer)
                 .unwrap_or_else(|error| panic!("no {wanted}: {error}; {told:?}"));
@@ -174,10 +175,14 @@ fn watched(provider: &Path, folder: &Path, trace: &Path) -> Vec<String> {
     told_until("READY=1");
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", strace.id())).unwrap();
     let pid: i32 = children.split_whitespace().next().unwrap().parse().unwrap();
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    let signal = |signal| kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    told_until("WATCHDOG=1");
+    // What `ExecReload` sends.
+    signal(Signal::HUP);
+    told_until("RELOADING=1");
+    signal(Signal::TERM);
     told_until("STOPPING=1");
     assert!(strace.wait().unwrap().success());
-    told
 }
 
 #[test]
@@ -188,7 +193,7 @@ fn the_program_makes_no_system_call_that_the_unit_forbids_and_tells_systemd_wher
     }
     let folder = TempDir::new().unwrap();
     let trace = folder.path().join("trace");
-    watched(&provider, folder.path(), &trace);
+    live(&provider, folder.path(), &trace);
     let made = made(&fs::read_to_string(&trace).unwrap());
     assert!(made.contains("accept4") || made.contains("epoll_wait"), "{made:?}");
     let allowed = allowed(&values(&read(UNIT), "SystemCallFilter"));

@@ -227,6 +227,24 @@ async fn few_addresses_and_full_pools_are_seen_before_they_hurt() {
 }
 
 #[tokio::test]
+async fn a_host_that_is_cordoned_is_shown_as_that() {
+    let host = Host::start().await;
+    let file = host.folder.path().join("hosts.toml");
+    let uri = host.uri();
+    fs::write(
+        &file,
+        format!("[[hosts]]\nzone = 'rack1'\nuri = '{uri}'\ncordon = true\n"),
+    )
+    .unwrap();
+    let run = |command: &[&str]| Run::of(command).flag("--config", &file).arg("--image=golden.qcow2");
+    let found = Findings::of(&end(run(&["doctor", "-o", "json"])).await);
+    assert_eq!(found.code, 0);
+    found.assert("cordon", "warn", &["no new machines", "SIGHUP"]);
+    let listed = end(run(&["inspect", "hosts", "--no-headers"])).await;
+    assert!(listed.out.contains(" cordoned "), "{}{}", listed.out, listed.err);
+}
+
+#[tokio::test]
 async fn domains_of_others_are_told_apart() {
     let host = Host::start().await;
     host.define("somebody", None).await;

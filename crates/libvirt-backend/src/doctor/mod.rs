@@ -137,6 +137,10 @@ async fn checks(
     how: Thoroughness,
     tell: &mut (dyn FnMut(Check) + Send),
 ) {
+    if host.cordon {
+        let check = Check::warn("cordon", "the host takes no new machines; those it has are left alone");
+        tell(check.remedy("take `cordon` away in `hosts`, and send the provider SIGHUP"));
+    }
     let Some(connection) = reach::reach(host, how.patience, tell).await else {
         return;
     };

@@ -423,7 +423,12 @@ mod tests {
     /// A machine that was made while the host was listed would be taken for lost.
     #[test]
     fn a_list_does_not_forget_what_came_while_it_was_made() {
-        let host = Host::new("z".into(), "h".into(), Endpoint::Uri(String::new()), News::new());
+        let settings = HostSettings {
+            name: "h".into(),
+            endpoint: Endpoint::Uri(String::new()),
+            cordon: false,
+        };
+        let host = Host::new("z".into(), &settings, News::new(), CancellationToken::new());
         assert!(host.is_untried());
         let (gone, kept, new) = (seen(1), seen(2), seen(3));
         for known in [&gone, &kept] {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use libvirt_rpc::{
     Connection,
     event::{self, Interruption, Subscription, domain},
@@ -129,13 +130,7 @@ impl Session {
                 _ = relist.tick() => Happened::Anything,
             };
             let done = match happened {
-                Happened::To(domain, what) => {
-                    tracing::debug!(host = %host.name(), domain = %domain.name.to_string_lossy(), what, "event");
-                    if what == AGENT {
-                        host.agent_changed(domain.uuid);
-                    }
-                    self.look_at(host, &domain).await
-                }
+                Happened::To(domain, what) => self.look_at_all(host, machine, domain, what).await,
                 Happened::Anything => list(&self.lanes, host, machine).await,
             };
             if let Err(failure) = done {
@@ -148,9 +143,30 @@ impl Session {
         }
     }
 
-    async fn look_at(&self, host: &Host, domain: &DomainRef) -> Result<(), Failure> {
-        let seen = see(&self.lanes.control, domain).await?;
-        host.learn(domain.uuid, seen);
+    /// Looks once at each domain that something has happened to by now: a start alone is told by five events.
+    async fn look_at_all(
+        &mut self,
+        host: &Host,
+        machine: &MachineSettings,
+        domain: DomainRef,
+        what: &'static str,
+    ) -> Result<(), Failure> {
+        let mut domains = HashMap::new();
+        let mut happened = Some(Happened::To(domain, what));
+        while let Some(next) = happened {
+            let Happened::To(domain, what) = next else {
+                return list(&self.lanes, host, machine).await;
+            };
+            tracing::debug!(host = %host.name(), domain = %domain.name.to_string_lossy(), what, "event");
+            if what == AGENT {
+                host.agent_changed(domain.uuid);
+            }
+            domains.insert(domain.uuid, domain);
+            happened = self.subscriptions.next().now_or_never();
+        }
+        for (uuid, domain) in domains {
+            host.learn(uuid, see(&self.lanes.control, &domain).await?);
+        }
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Row {
     zone: String,
     host: String,
+    cordon: bool,
     #[serde(flatten)]
     survey: Option<Survey>,
     error: Option<String>,
@@ -34,10 +35,12 @@ pub(super) async fn page(settings: &Settings, look: &Look) -> Result<Page, Failu
             asked.push(tokio::spawn(async move {
                 let answer = survey(&settings, &host, PATIENCE).await;
                 let error = answer.as_ref().err().map(providerkit::Error::report);
-                let (host, survey) = (host.name.to_string(), answer.ok());
+                let (cordon, survey) = (host.cordon, answer.ok());
+                let host = host.name.to_string();
                 Row {
                     zone,
                     host,
+                    cordon,
                     survey,
                     error,
                 }
@@ -69,6 +72,7 @@ fn table(rows: &[Row], wide: bool) -> Table {
     for Row {
         zone,
         host,
+        cordon,
         survey,
         error,
     } in rows
@@ -81,7 +85,12 @@ fn table(rows: &[Row], wide: bool) -> Table {
             }
             Some(it) => {
                 let usable = it.accelerator.is_some() && it.pool_bytes.is_some();
-                cells.push(if usable { "up" } else { "unfit" }.into());
+                let status = match (usable, cordon) {
+                    (false, _) => "unfit",
+                    (true, true) => "cordoned",
+                    (true, false) => "up",
+                };
+                cells.push(status.into());
                 cells.push(format!("{}/{}", it.used_vcpus, it.cpus));
                 cells.push(format!("{}/{} MiB", it.used_memory_mib, it.memory_mib));
                 cells.push(match (it.pool_free_bytes, it.pool_bytes) {
