@@ -39,6 +39,10 @@ const PACKAGES: &[Package] = &[
     // For promtool; its service is not started.
     ("promtool", "prometheus"),
     ("/usr/include/libvirt/libvirt.h", "libvirt-dev"),
+    // For the polkit rule of a host.
+    ("dbus-daemon", "dbus-daemon"),
+    ("gdbus", "libglib2.0-bin"),
+    // For the unit.
     ("strace", "strace"),
     ("systemd-analyze", "systemd"),
 ];
