@@ -237,7 +237,8 @@ impl Inner {
 
     /// Whether room for a machine is counted already: it is promised, or its domain is there.
     pub(crate) fn has_room_of_its_own(&self, machine: &Machine) -> bool {
-        let hosts = self.hosts_of(&machine.profile.zone);
+        let fleet = self.fleet();
+        let hosts = fleet.hosts_of(&machine.profile.zone);
         let is_on =
             |host: &Host| host.with_inventory(|inventory| inventory.of_machine(self.provider(), &machine.id).is_some());
         self.ledger.promised(hosts, &machine.id).is_some() || hosts.iter().any(is_on)
