@@ -235,14 +235,19 @@ impl Client {
         call: &'static str,
         answer: impl Future<Output = Result<tonic::Response<T>, Status>>,
     ) -> Result<T, Error> {
-        let answered = tokio::time::timeout(self.limit, answer).await;
-        let late = || Status::deadline_exceeded(format!("no answer within {:?}", self.limit));
-        match answered.unwrap_or_else(|_elapsed| Err(late())) {
+        let address = self.address.clone();
+        let Ok(answered) = tokio::time::timeout(self.limit, answer).await else {
+            // Whoever accepts a connection and says nothing is no provider.
+            let status = Status::deadline_exceeded(format!("no answer within {:?}", self.limit));
+            let status = Box::new(status);
+            return Err(Error::Lost { address, status });
+        };
+        match answered {
             Ok(answer) => Ok(answer.into_inner()),
             Err(status) => {
                 // What came over the wire has no cause on this side of it.
                 let is_answer = std::error::Error::source(&status).is_none();
-                let (address, status) = (self.address.clone(), Box::new(status));
+                let status = Box::new(status);
                 Err(if is_answer {
                     Error::Status { call, status }
                 } else {
