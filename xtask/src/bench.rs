@@ -24,7 +24,10 @@ pub(crate) struct Create {
     /// How often one machine is made by each
     #[arg(long, default_value_t = 7)]
     rounds: u32,
-    /// How often ten at once are
+    /// How many are made at once
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=64))]
+    machines: u32,
+    /// How often they are
     #[arg(long, default_value_t = 1)]
     parallel_rounds: u32,
 }
@@ -72,6 +75,7 @@ pub(crate) fn run(what: &What) -> Result<()> {
         ])),
         What::Create(Create {
             rounds,
+            machines,
             parallel_rounds,
         }) => {
             lab::prepare()?;
@@ -84,6 +88,7 @@ pub(crate) fn run(what: &What) -> Result<()> {
                     "--bench=create",
                     "--",
                     &format!("--rounds={rounds}"),
+                    &format!("--machines={machines}"),
                     &format!("--parallel-rounds={parallel_rounds}"),
                 ])
                 .env("LIBVIRT_PROVIDER_TINY_IMAGE", image),

@@ -29,7 +29,6 @@ use self::{
 
 /// How much slower than the script the provider may be.
 const GOAL: f64 = 1.05;
-const PARALLEL: usize = 10;
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
@@ -39,7 +38,11 @@ async fn main() {
         let given = arguments.iter().find_map(|argument| argument.strip_prefix(&prefix));
         given.map_or(usual, |text| text.parse().expect("a number"))
     };
-    let (rounds, parallel) = (number("rounds", 7), number("parallel-rounds", 1));
+    let (rounds, machines, parallel) = (
+        number("rounds", 7),
+        number("machines", 10),
+        number("parallel-rounds", 1),
+    );
     let Some(host) = Host::start("bench create").await else {
         return;
     };
@@ -47,7 +50,7 @@ async fn main() {
     settings.guest.idle_when = IdleWhen::Agent;
     settings.guest.stop_grace = Duration::ZERO;
     settings.offerings[0].instance_type.memory_mib = 128;
-    settings.offerings[0].count = u32::try_from(PARALLEL).unwrap();
+    settings.offerings[0].count = u32::try_from(machines).unwrap();
     settings.budget.cpu_overcommit = 100.0;
     let bench = Bench {
         backend: Libvirt::start(settings),
@@ -59,9 +62,9 @@ async fn main() {
     let bench = bench.warm_up().await;
     bench.series("one machine", 1, rounds).await;
     bench
-        .series(&format!("{PARALLEL} machines at once"), PARALLEL, parallel)
+        .series(&format!("{machines} machines at once"), machines, parallel)
         .await;
-    println!("goal: at most {GOAL:.2} times the script's time for one, and 1.00 for {PARALLEL}");
+    println!("goal: at most {GOAL:.2} times the script's time for one, and 1.00 for {machines}");
     bench.backend.stop().await;
 }
 

@@ -17,7 +17,7 @@ case $1 in
     virsh -q define "$work/domain.xml"
     virsh -q start "$name"
     until virsh -q qemu-agent-command "$name" '{"execute": "guest-ping"}' >/dev/null 2>&1; do
-      sleep 0.1
+      sleep 0.25
     done
     ;;
   remove)

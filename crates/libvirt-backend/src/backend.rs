@@ -235,6 +235,15 @@ impl Inner {
         hosts.iter().find(has).cloned()
     }
 
+    /// Whether room for a machine is counted already: it is promised, or its domain is there.
+    pub(crate) fn has_room_of_its_own(&self, machine: &Machine) -> bool {
+        let fleet = self.fleet();
+        let hosts = fleet.hosts_of(&machine.profile.zone);
+        let is_on =
+            |host: &Host| host.with_inventory(|inventory| inventory.of_machine(self.provider(), &machine.id).is_some());
+        self.ledger.promised(hosts, &machine.id).is_some() || hosts.iter().any(is_on)
+    }
+
     /// The host of a machine that has one. While some host of the zone cannot be reached the machine may be there, so
     /// it is waited for; the caller's deadline bounds it.
     async fn locate(&self, machine: &Machine, stuck: &Stuck) -> Result<Host, Failure> {

@@ -33,6 +33,8 @@ pub(crate) fn slots(inner: &Inner, known: &[Known]) -> Vec<Slot> {
         }
         let slot = match (known, adopted.remove(&*place.name)) {
             (Some(known), _) => match known.machine.state {
+                // A Create that was admitted since the engine asked has its room already.
+                State::Speculative if inner.has_room_of_its_own(&known.machine) => slot,
                 State::Speculative => rooms.offer(slot, &place.profile.zone, &Need::from(&place.instance_type)),
                 _ => with_loss(fleet, known, slot),
             },

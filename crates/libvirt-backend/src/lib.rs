@@ -38,6 +38,7 @@ pub mod owner;
 mod plan;
 mod pool;
 mod remove;
+mod seed;
 mod serial;
 pub mod settings;
 pub mod uri_policy;
@@ -51,6 +52,6 @@ pub use crate::{
     fleet::{HostState, UpdateError},
     host::{Dial, Endpoint},
     janitor::Leftover,
-    plan::seed,
+    seed::seed,
     serial::Serial,
 };

@@ -9,11 +9,10 @@ use libvirt_rpc::wire::{
     },
     remote::record::DomainRef,
 };
-use providerkit_backend::{Error, Machine, MachineId, OperationId, Profile};
+use providerkit_backend::{Machine, MachineId, OperationId, Profile};
 use uuid::Uuid;
 
 use crate::{
-    catalogue::Catalogue,
     delivery::Delivery,
     failure::{Absent as _, Doing as _, Failure},
     host::{Host, Lanes, Seen, see},
@@ -173,31 +172,6 @@ impl Plan {
     }
 }
 
-/// The cloud-init image that an operation which makes a machine would give it.
-///
-/// # Errors
-/// When no slot of the settings has the machine, or its image cannot be made.
-pub fn seed(settings: Settings, machine: &MachineId, operation: OperationId) -> Result<Vec<u8>, Error> {
-    let catalogue = Catalogue::new(&settings.provider, &settings.offerings);
-    let slot = catalogue.slot_of(machine);
-    let Some(place) = catalogue.slot(slot) else {
-        let names = catalogue.slots().iter().map(|place| place.name.to_string());
-        return Err(Error::new(format!(
-            "no slot has machine `{machine}`; {}",
-            listed("there are", names)
-        )));
-    };
-    let profile = Machine::new(machine.clone(), Arc::clone(&place.profile));
-    let plan = Plan::new(
-        &Arc::new(settings),
-        &profile,
-        slot,
-        operation,
-        place.instance_type.clone(),
-    );
-    Ok(plan.seed(None)?)
-}
-
 /// A network of libvirt's that is not active makes the start fail (field report F95).
 async fn check_network(lanes: &Lanes, network: &Network, start: bool) -> Result<(), Failure> {
     let Network::Network(name) = network else {
@@ -227,7 +201,7 @@ async fn check_network(lanes: &Lanes, network: &Network, start: bool) -> Result<
 /// Says that there is no such network, and which there are.
 pub(crate) async fn no_network(lanes: &Lanes, name: &str) -> Result<Failure, Failure> {
     let networks = lanes.control.networks(ConnectListAllNetworksFlags::empty()).await;
-    let networks = networks.doing(|| "list the networks".into())?;
+    let networks = networks.doing(|| format!("look up network `{name}`"))?;
     let names = networks
         .iter()
         .map(|network| network.name.to_string_lossy().into_owned());

@@ -31,7 +31,7 @@ const JOBS: &str = "4";
 /// The hosts of the lab; the cloud profile wants more than one zone.
 const HOSTS: u32 = 2;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Arguments {
     /// Certify for core, cloud and durable on guests that boot, on libvirt hosts that are started for it; as root on
     /// Debian
@@ -52,6 +52,16 @@ pub(crate) struct Arguments {
     /// Write docs/certification.md from this certificate and the other's last
     #[arg(long, conflicts_with = "filter")]
     publish: bool,
+}
+
+impl Arguments {
+    /// The real certificate, as it is usually made.
+    pub(crate) fn on_guests() -> Self {
+        Self {
+            real: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// Which certificate.

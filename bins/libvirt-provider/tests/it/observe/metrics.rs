@@ -6,7 +6,10 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
+use libvirt_rpc::fake::{Effect, Fault};
+
 use super::{
+    host::{Host, on_hosts},
     scrape::{self, Families, Family},
     tool,
 };
@@ -148,6 +151,23 @@ async fn a_host_that_nobody_can_reach_shows_and_the_process_is_ready_all_the_sam
         scrape::value(&scrape::body(admin, "/metrics"), "bigfleet_libvirt_host_up", &up),
         Some(0.0)
     );
+}
+
+/// Field report F104. Were the host asked, nothing would answer.
+#[tokio::test]
+async fn neither_a_scrape_nor_the_status_asks_a_host() {
+    let host = Host::start().await;
+    let (provider, admin) = started(on_hosts().flag(format!("--connect=rack1={}", host.uri()))).await;
+    eventually("slots", AWAIT, async || !provider.fleet().await.is_empty()).await;
+    host.daemon.inject(Fault::on_all(Effect::Silence));
+    let text = scrape::body(admin, "/metrics");
+    let labels = [("zone", "rack1"), ("host", "rack1")];
+    let of = |name: &str| scrape::value(&text, &format!("{PREFIX}{name}"), &labels);
+    assert_eq!(of("host_up"), Some(1.0));
+    assert!(of("host_capacity_vcpus") > Some(0.0) && of("host_capacity_memory_bytes") > Some(0.0));
+    for path in ["/status.json", "/readyz?verbose"] {
+        assert!(scrape::body(admin, path).contains("rack1"), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::{fs, net::SocketAddr, path::PathBuf};
 
 use bigfleet_proto::MachineState as S;
+use libvirt_rpc::fake::{Effect, Fault};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::net::UnixDatagram;
@@ -296,6 +297,55 @@ async fn a_host_that_moves_keeps_its_machines() {
         host.daemon.domains().is_empty()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_host_that_is_away_and_may_have_machines_is_kept_too() {
+    let (first, second) = (Host::start().await, Host::start().await);
+    let offer = offering("kvm.small", 2);
+    let file = File::new(&format!("{}{offer}", hosts(&[("a", &first, false)])));
+    let (provider, admin) = started(on_hosts().flag(file.flag())).await;
+    reaches_offered(&provider, 2).await;
+    let id = provider.pick_one().await;
+    expect_ok(provider.create(&id, &Token::unfenced()).await);
+    provider.reach(&id, S::Idle).await;
+    let up = |host: &'static str| metric(admin, "host_up", &[("zone", "rack1"), ("host", host)]);
+    first.daemon.inject(Fault::on_all(Effect::CutBefore));
+    first.daemon.restart();
+    eventually("host a down", AWAIT, async || up("a") == Some(0.0)).await;
+    file.write(&format!("{}{offer}", hosts(&[("b", &second, false)])));
+    reload(&provider).await;
+    eventually("host b", AWAIT, async || up("b") == Some(1.0)).await;
+    assert_eq!((up("a"), provider.state(&id).await), (Some(0.0), S::Idle));
+    first.daemon.heal();
+    eventually("host a", AWAIT * 3, async || up("a") == Some(1.0)).await;
+    expect_ok(provider.delete(&id, &Token::unfenced()).await);
+    eventually("host a let go", AWAIT, async || up("a").is_some_and(f64::is_nan)).await;
+}
+
+#[tokio::test]
+async fn a_host_in_another_zone_is_refused_as_a_whole() {
+    let host = Host::start().await;
+    let file = File::new(&format!(
+        "{}{}",
+        hosts(&[("a", &host, false)]),
+        offering("kvm.small", 1)
+    ));
+    let (provider, admin) = started(on_hosts().flag(file.flag())).await;
+    reaches_offered(&provider, 1).await;
+    let moved = format!("{}{}", hosts(&[("a", &host, true)]), offering("kvm.small", 5));
+    file.write(&moved.replace("rack1", "rack2"));
+    reload(&provider).await;
+    eventually("the reason", AWAIT, async || {
+        provider
+            .log_text()
+            .contains("host `a` cannot move from zone `rack1` to zone `rack2`")
+    })
+    .await;
+    assert_eq!(metric(admin, "config_last_reload_successful", &[]), Some(0.0));
+    let labels = [("zone", "rack1"), ("host", "a")];
+    assert_eq!(metric(admin, "host_cordoned", &labels), Some(0.0));
+    assert_eq!(offered(&provider).await, 1);
 }
 
 /// Everything systemd was told so far.

@@ -104,7 +104,7 @@ async fn hosts_machines_transitions_and_errors_are_shown() {
 
 #[tokio::test]
 async fn what_is_under_way_is_shown_with_its_age() {
-    let (provider, admin) = started(Launch::new().delay(Duration::from_secs(60))).await;
+    let (provider, admin) = started(Launch::new().delay(Duration::from_secs(3600))).await;
     let id = provider.pick_one().await;
     let operation = expect_ok(provider.create(&id, &Token::unfenced()).await).operation_id;
     let shown = status(admin);
@@ -234,7 +234,7 @@ async fn a_browser_draws_the_page_for_few_machines_and_for_ten_thousand() {
     host.daemon.inject(Fault::on("domain_create_with_flags", refused));
     expect_ok(few.create(&bad, &Token::unfenced()).await);
     few.reach(&bad, S::Failed).await;
-    let (many, many_admin) = started(Launch::new().seeds(10_000).delay(Duration::from_secs(60))).await;
+    let (many, many_admin) = started(Launch::new().seeds(10_000).delay(Duration::from_secs(3600))).await;
     let ids: Vec<_> = many.fleet().await.into_keys().take(200).collect();
     for id in &ids {
         expect_ok(many.create(id, &Token::unfenced()).await);
