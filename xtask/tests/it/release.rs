@@ -78,3 +78,9 @@ fn image_chart_and_binaries_are_all_signed() {
         (&Value::from(true), &Value::from("mode=max"))
     );
 }
+
+#[test]
+fn the_line_that_gets_the_images_digest_is_there_once() {
+    let values = read("charts/libvirt-provider/values.yaml");
+    assert_eq!(values.lines().filter(|line| *line == "  digest: \"\"").count(), 1);
+}

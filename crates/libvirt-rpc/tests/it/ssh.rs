@@ -35,6 +35,23 @@ async fn both(test: &str, more: &str) -> Option<(Libvirtd, Sshd)> {
     Some((daemon, sshd))
 }
 
+/// What docs/host-setup.md puts into `authorized_keys`.
+#[tokio::test]
+async fn a_key_that_may_only_reach_the_socket_is_enough() {
+    let Some((daemon, sshd)) = both("ssh-restricted", FORWARDS).await else {
+        return;
+    };
+    let socket = daemon.socket();
+    let line = format!(
+        "restrict,command=\"nc -q0 -U {}\" {}",
+        socket.display(),
+        sshd.public("client")
+    );
+    sshd.files.write("client.pub", &line, 0o600);
+    // It says nothing of the socket, which the host alone decides.
+    works(&sshd.uri_without_socket("client", &sshd.knows("host"))).await;
+}
+
 /// Row 23: terraform#944, #922, #876.
 #[tokio::test]
 async fn row_23_a_host_key_that_is_not_trusted_is_named_with_file_and_remedy() {
