@@ -22,6 +22,9 @@ use crate::{
 /// Where the summary of both certificates is published.
 const DOCUMENT: &str = "docs/certification.md";
 
+/// Makes fake hosts and guests that fail on demand. B1006 is about a provider that fails what a restart finds under way.
+const FAULTS: &str = "--use-fake-backend --set=fake.faults=true --on-restart=fail";
+
 /// What every limit is multiplied by on real guests: emulated, a machine boots in 10 to 40 seconds, where a fake one
 /// takes 20 ms and the limits of the registry are seconds.
 const FACTOR: &str = "20.0";
@@ -114,9 +117,7 @@ fn fake(arguments: &Arguments, folder: &Path) -> Result<()> {
     let mut harness = harness(arguments, folder)?;
     harness
         .arg(format!("--provider={provider}"))
-        .arg(format!(
-            "--fault-provider={provider} --use-fake-backend --set=fake.faults=true"
-        ))
+        .arg(format!("--fault-provider={provider} {FAULTS}"))
         .arg("--name=libvirt-provider on fake hosts")
         .arg(if arguments.soak.is_some() {
             "--profile=all,soak"
@@ -158,9 +159,7 @@ fn on_hosts(arguments: &Arguments, folder: &Path, hosts: &[Host]) -> Result<()> 
         .arg(format!("--provider={provider} {}", words.join(" ")))
         .arg(format!("--mapping={}", mapping.display()))
         // A restart is a restart on whatever hosts: B1006 wants failures on demand, which real hosts do not offer.
-        .arg(format!(
-            "--fault-provider={provider} --use-fake-backend --set=fake.faults=true"
-        ))
+        .arg(format!("--fault-provider={provider} {FAULTS}"))
         .args(["--name=libvirt-provider on QEMU guests", "--profile=core,cloud,durable"])
         .args(["--serial", "--jobs", JOBS]);
     let status = interrupt::status(&mut harness)?;
