@@ -21,7 +21,10 @@ const SOURCES: &[(&str, &[Saying])] = &[
 ];
 
 /// What commands say: on a terminal, with the remedy.
-const SHOWN_OTHERWISE: &[&str] = &["crates/libvirt-backend/src/doctor/", "crates/libvirt-backend/src/serial.rs"];
+const SHOWN_OTHERWISE: &[&str] = &[
+    "crates/libvirt-backend/src/doctor/",
+    "crates/libvirt-backend/src/serial.rs",
+];
 
 /// A function or macro, and what it puts before the text.
 type Saying = (&'static str, &'static str);
