@@ -28,8 +28,10 @@ const FAULTS: &str = "--use-fake-backend --set=fake.faults=true --on-restart=fai
 /// What every limit is multiplied by on real guests: emulated, a machine boots in 10 to 40 seconds, where a fake one
 /// takes 20 ms and the limits of the registry are seconds.
 const FACTOR: &str = "20.0";
-/// Slots of each zone of the lab, and behaviours that run side by side. Machines are used again when none is fresh.
-const SLOTS: u32 = 4;
+/// Slots of each zone of the lab: the durable lane holds all machines of its behaviours over one kill, some twenty.
+/// Elsewhere they are used again when none is fresh.
+const SLOTS: u32 = 12;
+/// Behaviours side by side.
 const JOBS: &str = "4";
 /// The hosts of the lab; the cloud profile wants more than one zone.
 const HOSTS: u32 = 2;
@@ -92,7 +94,8 @@ impl Kind {
 /// # Errors
 /// When a promise is broken or could not be checked, or something is left on the hosts.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut build = process::cargo(["build", "--package=libvirt-provider", "--package=conformance", "--bins"]);
+    // The whole workspace, whose dependencies have the features that tests built them with.
+    let mut build = process::cargo(["build", "--workspace", "--bins"]);
     build.args(arguments.release.then_some("--release"));
     process::run(&mut build)?;
     let kind = if arguments.real { Kind::Real } else { Kind::Fake };
