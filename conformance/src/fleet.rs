@@ -76,6 +76,12 @@ impl Fleet {
         Ok(())
     }
 
+    /// How many machines can be claimed at once, all behaviours together.
+    pub(crate) fn size(&self) -> usize {
+        let pool = self.lock();
+        pool.fresh.len() + pool.used.len()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Pool> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }

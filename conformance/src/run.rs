@@ -243,6 +243,18 @@ impl Shared {
             fleet.put_back(ids);
             abilities = probed?;
         }
+        if lane == Lane::Durable {
+            // Whoever waited for a machine of another would wait for ever: none gives its own back before the kill.
+            let (needed, there) = (
+                behaviours.iter().map(|behaviour| behaviour.machines).sum(),
+                fleet.size(),
+            );
+            if there < needed {
+                return Err(Stop::skipped(format!(
+                    "lane `{lane}` holds {needed} machines over one kill, and the provider offers {there}; have it offer more"
+                )));
+            }
+        }
         let ground = Ground {
             address,
             channel,

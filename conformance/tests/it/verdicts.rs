@@ -74,3 +74,25 @@ async fn a_dozen_machines_are_enough() {
     let passed = report.rows.iter().filter(|row| row.status == Status::Passed).count();
     assert!(passed > 28, "{passed}");
 }
+
+/// Each behaviour of the durable lane keeps its machines until all are ready for the kill.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_too_small_for_the_durable_lane_is_told_and_not_waited_for() {
+    let mut options = options(None, Place::Process, "B10*");
+    options.lanes = Some(vec![conformance::Lane::Durable]);
+    options.mapping.flags.seed_count = "--seed-count=4".into();
+    let report = run(options).await;
+    let ran: Vec<_> = report
+        .rows
+        .iter()
+        .filter(|row| row.status != Status::NotImplemented)
+        .collect();
+    assert!(!ran.is_empty());
+    for row in ran {
+        assert_eq!(row.status, Status::Skipped, "{row:?}");
+        assert!(
+            row.reason.as_ref().unwrap().contains("the provider offers 4"),
+            "{row:?}"
+        );
+    }
+}
