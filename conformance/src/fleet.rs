@@ -57,6 +57,19 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// Takes in what is not SPECULATIVE, too: for a provider that was started for us, on hosts that an earlier lane left
+    /// machines on. They are given back before they are used.
+    pub(crate) async fn adopt(&self) -> Outcome {
+        let machines = self.client.list(only(&[])).await?.machines;
+        let mut pool = self.lock();
+        for machine in machines {
+            if returnable(&machine) && pool.known.insert(machine.id.clone()) {
+                pool.used.push(machine.id);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes in what is SPECULATIVE and was not seen before.
     async fn look(&self) -> Outcome {
         let mut machines = self.client.list(only(&[S::Speculative])).await?.machines;

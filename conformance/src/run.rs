@@ -233,6 +233,9 @@ impl Shared {
         let channel = channel(&address).map_err(|error| Stop::failed("an address", error.to_string()))?;
         let client = Client::over(channel.clone(), self.session(lane));
         let fleet = Arc::new(Fleet::new(client.clone(), options.mapping.fault.label()).await?);
+        if process.is_some() {
+            fleet.adopt().await?;
+        }
         let mut abilities = Abilities {
             delete: true,
             revisions: true,

@@ -134,16 +134,6 @@ pub(crate) fn run() -> Result<()> {
         });
     }
     checks.step("certify", Tool::Cargo, |_| certify::run(&certify::Arguments::default()));
-    if rustix::process::geteuid().is_root() {
-        checks.step("on guests", Tool::Cargo, |_| {
-            certify::run(&certify::Arguments::on_guests())
-        });
-    } else {
-        checks.skip(
-            "on guests",
-            "hosts for guests need root; run `cargo xtask certify --real` as root",
-        );
-    }
     // Last, because it shares nothing with the builds above but time.
     checks.step("lints", Tool::Clippy, |_| {
         process::run(&mut process::cargo([
@@ -204,7 +194,7 @@ impl Checks {
         let begun = Instant::now();
         let outcome = match tool.ensure() {
             Ok(true) => check(&mut self.counts),
-            Ok(false) => return self.skip(name, &tool.remedy()),
+            Ok(false) => return self.skip(name, tool),
             Err(missing) => Err(missing),
         };
         let verdict = match outcome {
@@ -218,8 +208,8 @@ impl Checks {
         self.line(name, begun.elapsed(), verdict);
     }
 
-    fn skip(&mut self, name: &'static str, remedy: &str) {
-        eprintln!("*** SKIPPED: {name}. {remedy}");
+    fn skip(&mut self, name: &'static str, tool: Tool) {
+        eprintln!("*** SKIPPED: {name}. {}", tool.remedy());
         self.line(name, Duration::ZERO, "SKIPPED");
     }
 

@@ -59,16 +59,6 @@ pub(crate) struct Arguments {
     publish: bool,
 }
 
-impl Arguments {
-    /// The real certificate, as it is usually made.
-    pub(crate) fn on_guests() -> Self {
-        Self {
-            real: true,
-            ..Self::default()
-        }
-    }
-}
-
 /// Which certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -205,9 +195,12 @@ fn publish() -> Result<()> {
         Report::read(&path).with_context(|| format!("there is no certificate to publish; run `{command}`"))
     };
     let fake = read(Kind::Fake, "cargo xtask certify")?;
-    let real = read(Kind::Real, "cargo xtask certify --real")?;
+    let real = match Kind::Real.folder().join("report.json").exists() {
+        true => Some(read(Kind::Real, "cargo xtask certify --real")?),
+        false => None,
+    };
     let path = workspace::root().join(DOCUMENT);
-    fs::write(&path, summary::render(&fake, &real)).with_context(|| format!("writing {}", path.display()))?;
+    fs::write(&path, summary::render(&fake, real.as_ref())).with_context(|| format!("writing {}", path.display()))?;
     println!("{DOCUMENT} is written");
     Ok(())
 }
