@@ -38,7 +38,7 @@ pub(crate) struct Session {
     pub(crate) latencies: Arc<Latencies>,
     pub(crate) heard: Arc<Heard>,
     pub(crate) lane: &'static str,
-    /// Multiplies every limit; windows stay as they are.
+    /// Multiplies every limit and pace; windows stay as they are.
     pub(crate) factor: f64,
     /// How long one call may take, before the factor.
     pub(crate) call_limit: Duration,
@@ -47,6 +47,13 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn limit(&self, limit: Duration) -> Duration {
         limit.mul_f64(self.factor)
+    }
+
+    /// How often to look at something that may take so much longer: a provider that is slow because its machine is busy
+    /// is not to be kept busier.
+    pub(crate) fn pace(&self, pace: Duration) -> Duration {
+        const SLOWEST: Duration = Duration::from_millis(200);
+        self.limit(pace).min(SLOWEST).max(pace)
     }
 }
 

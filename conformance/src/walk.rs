@@ -74,7 +74,7 @@ impl Client {
                 format!("`{id}` to be {} within {limit:?}", state_name(state)),
                 format!("after {:?} {seen}", began.elapsed())
             );
-            sleep(POLL).await;
+            sleep(self.session.pace(POLL)).await;
         }
     }
 
@@ -115,7 +115,7 @@ impl Client {
         .await
     }
 
-    /// Every record seen until the machine is in a state, looking each millisecond; equal neighbours are one.
+    /// Every record seen until the machine is in a state, looking each millisecond, or at that pace's multiple; equal neighbours are one.
     pub(crate) async fn trace(&self, id: &str, until: MachineState) -> Outcome<Vec<Machine>> {
         let (began, limit) = (Instant::now(), self.session.limit(AWAIT));
         let mut seen: Vec<Machine> = Vec::new();
@@ -133,7 +133,7 @@ impl Client {
                 format!("`{id}` to be {} within {limit:?}", state_name(until)),
                 line
             );
-            sleep(TRACE_POLL).await;
+            sleep(self.session.pace(TRACE_POLL)).await;
         }
     }
 

@@ -229,7 +229,7 @@ async fn drain_grace_timeout(cx: &Context) -> Outcome {
             format!("an end of DRAINING within {limit:?}"),
             sketch(&machine)
         );
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(cx.session().pace(POLL)).await;
     }
 }
 

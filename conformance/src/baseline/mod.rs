@@ -42,7 +42,7 @@ async fn await_state(cx: &Context, id: &str, state: S, limit: Duration) -> Outco
             format!("`{id}` to be {} within {limit:?}", state_name(state)),
             sketch(&machine)
         );
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(cx.session().pace(POLL)).await;
     }
 }
 
