@@ -42,6 +42,8 @@ const PACKAGES: &[Package] = &[
     // For the polkit rule of a host.
     ("dbus-daemon", "dbus-daemon"),
     ("gdbus", "libglib2.0-bin"),
+    // For the certificates of a host.
+    ("certtool", "gnutls-bin"),
     // For the unit.
     ("strace", "strace"),
     ("systemd-analyze", "systemd"),

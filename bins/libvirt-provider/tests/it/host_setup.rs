@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::{
     harness::{Binding, Launch, Step, Token, eventually, operation},
-    lab::Host,
+    lab::{Host, soon},
 };
 
 /// Guests are emulated, on a machine that has other things to do.
@@ -210,4 +210,88 @@ async fn the_polkit_rule_is_enough_for_a_machines_whole_life_and_for_nothing_els
         "{said:?}"
     );
     assert_eq!(domains(&host), ["payroll"]);
+}
+
+/// Before the daemon starts: what docs/host-setup.md puts on the host, in an `/etc` of its own, and a name for it.
+const BEFORE_TLS: &str = r#"#!/bin/bash
+set -eu
+cp -a /etc /run/etc
+mount --bind /run/etc /etc
+mount --bind "$dir/etc" /etc/libvirt
+echo "127.0.0.1 host-a" >>/etc/hosts
+mkdir -p /etc/pki/CA /etc/pki/libvirt/private
+cp "$dir/pki/cacert.pem" /etc/pki/CA/
+cp "$dir/pki/servercert.pem" /etc/pki/libvirt/
+cp "$dir/pki/serverkey.pem" /etc/pki/libvirt/private/
+echo 'tls_allowed_dn_list = ["CN=libvirt-provider"]' >>/etc/libvirt/libvirtd.conf
+"#;
+
+/// The steps of the page that make certificates, as one would type them.
+fn certificates(folder: &Path) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/host-setup.md");
+    let page = fs::read_to_string(page).unwrap();
+    let blocks = page.split("```sh\n").skip(1);
+    let blocks: Vec<_> = blocks
+        .map(|block| block.split_once("\n```").unwrap().0)
+        .filter(|block| block.contains("certtool"))
+        .collect();
+    let [steps] = blocks[..] else { panic!("{blocks:?}") };
+    // And, by the same authority, somebody whom the host does not know.
+    let other = steps.rsplit("certtool --generate-certificate").next().unwrap();
+    let other = other
+        .replace("cn = libvirt-provider", "cn = somebody")
+        .replace("clientcert", "othercert");
+    let output = Command::new("bash")
+        .args(["-ec", &format!("{steps}\ncerttool --generate-certificate{other}")])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_steps_for_tls_let_the_provider_in_and_nobody_else() {
+    let test = "the_steps_for_tls_let_the_provider_in_and_nobody_else";
+    if !Path::new("/usr/bin/certtool").exists() {
+        eprintln!("SKIPPED {test}: certtool is missing (install gnutls-bin)");
+        assert!(std::env::var_os("CI").is_none(), "where CI is set, all must run");
+        return;
+    }
+    let prepare = |dir: &Path| {
+        fs::create_dir(dir.join("pki")).unwrap();
+        certificates(&dir.join("pki"));
+        fs::write(dir.join("before"), BEFORE_TLS).unwrap();
+        fs::set_permissions(dir.join("before"), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let Some(host) = Host::start_prepared(test, prepare).await else {
+        return;
+    };
+    // What `libvirtd-tls.socket` does where systemd is.
+    host.signal_daemon("TERM");
+    soon("the daemon listens", || {
+        let started = host.enter().args(["libvirtd", "-d", "--listen"]).status();
+        started.unwrap().success()
+    })
+    .await;
+    let pki = host.dir().join("pki");
+    let seen = || {
+        let output = host
+            .enter()
+            .arg(env!("CARGO_BIN_EXE_libvirt-provider"))
+            .args(["inspect", "hosts", "-o", "json", "--image=tiny.qcow2"])
+            .arg(format!("--connect=qemu+tls://host-a/system?pkipath={}", pki.display()))
+            .output()
+            .unwrap();
+        serde_json::from_slice::<serde_json::Value>(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+    };
+    let known = seen();
+    assert!(known[0]["cpus"].as_u64().is_some_and(|cpus| cpus > 0), "{known}");
+    fs::rename(pki.join("othercert.pem"), pki.join("clientcert.pem")).unwrap();
+    let stranger = seen();
+    let error = stranger[0]["error"].as_str().unwrap();
+    assert!(
+        error.contains("does not accept this client's certificate"),
+        "{stranger}"
+    );
 }
