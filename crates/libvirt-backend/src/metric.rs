@@ -1,6 +1,6 @@
 //! The names of this crate's metrics; the process puts a prefix before them.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use libvirt_rpc::{Ended, Observer, Reason};
 use metrics::{
@@ -26,6 +26,8 @@ pub const RPC_QUEUE: &str = "rpc_queue_seconds";
 pub const AGENT_DURATION: &str = "agent_exec_duration_seconds";
 /// Whether a host can be reached, by zone and host.
 pub const HOST_UP: &str = "host_up";
+/// When the certificate expires that a host is shown, in seconds since 1970, by zone and host; hosts over TLS alone.
+pub const CERTIFICATE_NOT_AFTER: &str = "tls_certificate_not_after_timestamp_seconds";
 /// Whether a host takes no new machines because somebody said so, by zone and host.
 pub const HOST_CORDONED: &str = "host_cordoned";
 /// Connections to a host that were lost, by zone, host and reason.
@@ -213,6 +215,11 @@ pub(crate) fn describe() {
     describe_histogram!(AGENT_DURATION, Unit::Seconds, "Time of a dealing with a guest agent.");
     describe_gauge!(HOST_UP, "Whether the host can be reached.");
     describe_gauge!(HOST_CORDONED, "Whether the host was told to take no new machines.");
+    describe_gauge!(
+        CERTIFICATE_NOT_AFTER,
+        Unit::Seconds,
+        "When a certificate expires, in seconds since 1970: one that is served, by listener, or that a host is shown."
+    );
     describe_counter!(HOST_RECONNECTS, "Connections to the host that were lost.");
     describe_gauge!(
         HOST_CAPACITY_VCPUS,
@@ -304,6 +311,14 @@ pub(crate) fn forget(zone: &str, host: &str) {
     for name in GAUGES {
         gauge!(name, &labels).set(f64::NAN);
     }
+}
+
+/// Shows until when the certificate holds that a host is shown; that of a host which is shown none is taken back.
+#[allow(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
+pub(crate) fn record_certificate(zone: &str, host: &str, not_after: Option<SystemTime>) {
+    let since = not_after.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let seconds = since.map_or(f64::NAN, |since| since.as_secs() as f64);
+    gauge!(CERTIFICATE_NOT_AFTER, "zone" => zone.to_owned(), "host" => host.to_owned()).set(seconds);
 }
 
 /// Sets the gauges of a host's size and of what is given of it.

@@ -91,6 +91,26 @@ impl Authority {
         expires as f64
     }
 
+    /// A folder with what libvirt's clients look for, with a client certificate of a few years.
+    pub(crate) fn pki(&self) -> PathBuf {
+        fs::create_dir_all(self.directory.path().join("pki")).unwrap();
+        self.write("pki/cacert.pem", &self.certificate.pem());
+        self.renew_client(2101);
+        self.directory.path().join("pki")
+    }
+
+    /// Puts a client certificate there that is valid to the first of a year; says when that is, in seconds since 1970.
+    pub(crate) fn renew_client(&self, year: i32) -> f64 {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let expires = params.not_after.unix_timestamp();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        self.write("pki/clientcert.pem", &certificate.pem());
+        self.write("pki/clientkey.pem", &key.serialize_pem());
+        expires as f64
+    }
+
     /// A launch with a server certificate for `localhost`.
     pub(crate) fn launch(&self) -> Launch {
         let leaf = self.sign(vec![SanType::DnsName("localhost".try_into().unwrap())]);

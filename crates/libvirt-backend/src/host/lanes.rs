@@ -1,9 +1,15 @@
 //! The connections to one host. Each kind of work has its own, since a daemon serves only five calls of a connection
 //! at a time: an agent that does not answer, or an upload, must not hold up the rest (field report F05).
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use libvirt_rpc::{Connection, Observer, Options};
+use libvirt_rpc::{Connection, Observer, Options, transport::tls::client_certificate_not_after};
 
 use crate::host::Facts;
 
@@ -38,6 +44,14 @@ impl Endpoint {
             (Self::Uri(this), Self::Uri(other)) => this == other,
             (Self::Custom(this), Self::Custom(other)) => Arc::ptr_eq(this, other),
             _ => false,
+        }
+    }
+
+    /// Until when the certificate holds that it is shown now, if it is shown one.
+    pub(crate) fn not_after(&self) -> Result<Option<SystemTime>, libvirt_rpc::Error> {
+        match self {
+            Self::Uri(uri) => client_certificate_not_after(uri),
+            Self::Custom(_) => Ok(None),
         }
     }
 

@@ -141,6 +141,7 @@ impl Host {
         let mut endpoint = self.lock_endpoint();
         if !endpoint.is_same(&settings.endpoint) {
             tracing::info!(zone = %self.zone(), host = %self.name(), "the host's address has changed");
+            self.forget_certificate(&endpoint);
             *endpoint = settings.endpoint.clone();
             self.0.redial.notify_one();
         }
@@ -179,6 +180,22 @@ impl Host {
 
     pub(crate) fn stopped(&self) -> &CancellationToken {
         &self.0.stop
+    }
+
+    /// Shows until when its client certificate holds, as it is on disk now.
+    pub(crate) fn note_certificate(&self) {
+        match self.endpoint().not_after() {
+            Ok(None) => {}
+            Ok(not_after) => metric::record_certificate(self.zone(), self.name(), not_after),
+            // The next connection will say so with all that belongs to it.
+            Err(error) => tracing::debug!(host = %self.name(), %error, "the client certificate cannot be read"),
+        }
+    }
+
+    fn forget_certificate(&self, endpoint: &Endpoint) {
+        if endpoint.not_after().is_ok_and(|certificate| certificate.is_some()) {
+            metric::record_certificate(self.zone(), self.name(), None);
+        }
     }
 
     fn labels(&self) -> [(&'static str, String); 2] {
@@ -307,6 +324,7 @@ impl Host {
         self.fall("the provider has let go of it");
         if self.is_retired() {
             metric::forget(self.zone(), self.name());
+            self.forget_certificate(&self.endpoint());
         }
     }
 
@@ -316,6 +334,7 @@ impl Host {
         let up = metrics::gauge!(metric::HOST_UP, &labels);
         up.set(0.0);
         loop {
+            self.note_certificate();
             let opening = async {
                 let session = Session::open(self, machine).await?;
                 session::list(&session.lanes, self, machine).await?;

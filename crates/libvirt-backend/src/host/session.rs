@@ -127,7 +127,10 @@ impl Session {
                     return Lost { kind: metric::loss(&reason), reason: reason.to_string() };
                 }
                 happened = self.subscriptions.next() => happened,
-                _ = relist.tick() => Happened::Anything,
+                _ = relist.tick() => {
+                    host.note_certificate();
+                    Happened::Anything
+                }
             };
             let done = match happened {
                 Happened::To(domain, what) => self.look_at_all(host, machine, domain, what).await,

@@ -15,7 +15,7 @@ pub(crate) mod process;
 pub mod ssh;
 pub(crate) mod tcp;
 #[cfg(feature = "tls")]
-pub(crate) mod tls;
+pub mod tls;
 pub(crate) mod unix;
 
 /// A two-way byte pipe to a daemon; [`plain`] makes one of anything that can be read and written.

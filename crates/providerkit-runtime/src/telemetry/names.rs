@@ -69,7 +69,7 @@ pub(super) fn describe() {
     describe_gauge!(
         CERTIFICATE_NOT_AFTER,
         Unit::Seconds,
-        "When the served certificate expires, in seconds since 1970."
+        "When a certificate expires, in seconds since 1970: one that is served, by listener, or that a host is shown."
     );
     describe_counter!(HANDSHAKE_FAILURES, "TLS handshakes that came to nothing.");
     describe_counter!(TLS_RELOADS, "Reloads of changed TLS files by outcome.");

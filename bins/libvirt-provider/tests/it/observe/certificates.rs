@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::{metrics::started, scrape};
+use super::{
+    metrics::{on_a_dead_tls_host, started},
+    scrape,
+};
 use crate::{
     harness::{AWAIT, eventually},
     tls::Authority,
@@ -15,6 +18,7 @@ use crate::{
 const STEADY: usize = 4;
 const COMING: usize = 4;
 const RENEWALS: i32 = 3;
+const NOT_AFTER: &str = "bigfleet_libvirt_tls_certificate_not_after_timestamp_seconds";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_renewed_certificate_is_taken_up_under_load_without_a_dropped_call() {
@@ -44,8 +48,7 @@ async fn a_renewed_certificate_is_taken_up_under_load_without_a_dropped_call() {
         let expires = authority.renew(2100 + renewal);
         eventually("the new certificate", AWAIT, async || {
             let text = scrape::body(admin, "/metrics");
-            let name = "bigfleet_libvirt_tls_certificate_not_after_timestamp_seconds";
-            scrape::value(&text, name, &[("listener", "grpc")]) == Some(expires)
+            scrape::value(&text, NOT_AFTER, &[("listener", "grpc")]) == Some(expires)
         })
         .await;
         eventually("calls of every kind", AWAIT, async || {
@@ -56,5 +59,21 @@ async fn a_renewed_certificate_is_taken_up_under_load_without_a_dropped_call() {
     stop.store(true, Ordering::Relaxed);
     for caller in callers {
         caller.await.unwrap();
+    }
+}
+
+/// A host that lets nobody in with an expired certificate is down for good, so that this is seen before.
+#[tokio::test]
+async fn until_when_a_hosts_client_certificate_holds_is_shown_and_follows_the_file() {
+    let authority = Authority::new();
+    let (_provider, admin) = started(on_a_dead_tls_host(&authority)).await;
+    for year in [2102, 2103] {
+        let expires = authority.renew_client(year);
+        eventually("the new certificate", AWAIT, async || {
+            let text = scrape::body(admin, "/metrics");
+            let labels = [("zone", "rack1"), ("host", "rack1")];
+            scrape::value(&text, NOT_AFTER, &labels) == Some(expires)
+        })
+        .await;
     }
 }

@@ -39,6 +39,19 @@ pub(super) fn on_dead_hosts() -> Launch {
         .flag("--image=golden.qcow2")
 }
 
+/// One with a host that it would show a client certificate of `authority`.
+pub(super) fn on_a_dead_tls_host(authority: &Authority) -> Launch {
+    let folder = authority.pki();
+    Launch::new()
+        .without_fake()
+        .flag(format!(
+            "--connect=rack1=qemu+tls://127.0.0.1:{}/system?pkipath={}",
+            fresh_port(),
+            folder.display()
+        ))
+        .flag("--image=golden.qcow2")
+}
+
 /// Everything that can be scraped, of one provider that has machines and of one that has hosts.
 async fn everything() -> Families {
     let state = tempfile::tempdir().unwrap();
@@ -49,8 +62,18 @@ async fn everything() -> Families {
     let (machines, admin) = started(with_tls).await;
     let mut families = scrape::families(&scrape::body(admin, "/metrics"));
     drop(machines);
-    let (hosts, admin) = started(on_dead_hosts()).await;
-    families.extend(scrape::families(&scrape::body(admin, "/metrics")));
+    let (hosts, admin) = started(on_a_dead_tls_host(&authority)).await;
+    for (name, family) in scrape::families(&scrape::body(admin, "/metrics")) {
+        let known = families.entry(name).or_insert_with(|| Family {
+            labels: Vec::new(),
+            ..family.clone()
+        });
+        for label in family.labels {
+            if !known.labels.contains(&label) {
+                known.labels.push(label);
+            }
+        }
+    }
     drop(hosts);
     families
 }

@@ -1,6 +1,10 @@
 //! TLS, with certificates on both sides.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use rustls::{ClientConfig, RootCertStore, crypto::CryptoProvider};
 use rustls_pki_types::ServerName;
@@ -11,8 +15,9 @@ use self::{files::Credentials, verifier::Verifier};
 use super::tcp;
 use crate::{
     Error,
-    uri::{self, Uri},
+    uri::{self, Transport, Uri},
 };
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 mod files;
 mod verifier;
@@ -55,6 +60,31 @@ pub(crate) async fn connect(uri: &Uri) -> Result<TlsStream<TcpStream>, Error> {
         }
         Err(error) => Err(Error::auth(refusal(&peer, &error))),
     }
+}
+
+/// Until when the certificate holds that a connection to `uri` opened now would show the daemon; `None` if it would show
+/// none, as over any transport but TLS.
+///
+/// Reads a few files each time, as a connection does, so that a renewed certificate is told of without one.
+///
+/// # Errors
+/// `uri` is none, or the files where the certificate is looked for cannot be read or hold something else: what a connection
+/// would say.
+pub fn client_certificate_not_after(uri: &str) -> Result<Option<SystemTime>, Error> {
+    let uri: Uri = uri.parse()?;
+    if uri.transport() != Transport::Tls {
+        return Ok(None);
+    }
+    let Some(identity) = Credentials::read(&uri, false)?.identity else {
+        return Ok(None);
+    };
+    let Some(leaf) = identity.chain.first() else {
+        return Ok(None);
+    };
+    let (_, parsed) = X509Certificate::from_der(leaf).map_err(|error| identity.file.bad(error))?;
+    // Before 1970 it is as good as then.
+    let seconds = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or(0);
+    Ok(Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)))
 }
 
 fn refusal(peer: &str, error: &io::Error) -> String {
