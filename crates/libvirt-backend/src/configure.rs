@@ -88,7 +88,7 @@ pub(crate) async fn bootstrap(
     let Guest { domain, owner } = guest(&lanes, provider, machine).await?;
     // It may have stopped by itself; nobody else brings it back while we work on it.
     create::start(&lanes, &domain, DomainCreateFlags::START_FORCE_BOOT).await?;
-    let by_seed = match plan.settings.guest.delivery {
+    let by_seed = match plan.settings.delivery() {
         Delivery::Agent => false,
         Delivery::Seed => true,
         // A guest that is being started with the blob has no agent to ask.

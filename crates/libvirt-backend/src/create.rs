@@ -15,6 +15,7 @@ use crate::{
     plan::{self, Plan},
     remove::Removal,
     settings::Delivery,
+    user_data::UserData,
 };
 
 /// Makes the machine of a plan on a host, from wherever an earlier attempt came to.
@@ -50,12 +51,15 @@ pub(crate) async fn bring_up(
 ) -> Result<Guest, Failure> {
     start(&lanes, domain, DomainCreateFlags::empty()).await?;
     learn(&lanes, host, domain).await?;
-    let settings = &plan.settings.guest;
-    let guest = guest::wait(&lanes, host, domain, settings.idle_when, stuck).await?;
-    if !guest.forbidden.is_empty() && settings.delivery == Delivery::Agent {
+    let guest = guest::wait(&lanes, host, domain, plan.settings.idle_when(), stuck).await?;
+    if !guest.forbidden.is_empty() && plan.settings.delivery() == Delivery::Agent {
+        let or = match plan.settings.machine.user_data {
+            UserData::CloudInit(_) => " or set `guest.delivery = \"seed\"`",
+            UserData::Ignition(_) => "",
+        };
         return Err(Failure::told(format!(
             "the guest agent of image `{}` does not allow {}; allow them in its configuration (RHEL family: \
-             /etc/sysconfig/qemu-ga) or set `guest.delivery = \"seed\"`",
+             /etc/sysconfig/qemu-ga){or}",
             plan.owner.image,
             guest.forbidden.join(", ")
         )));
@@ -102,7 +106,14 @@ pub(crate) async fn start(lanes: &Lanes, domain: &DomainRef, flags: DomainCreate
                 .daemon()
                 .map(|daemon| daemon.message().into_owned())
                 .unwrap_or_default();
-            if text.contains("Permission denied") {
+            // QEMU's words for a file of its configuration device that it may not read (field report F53).
+            if text.contains("can't load") {
+                doing.push_str(
+                    ": QEMU may not read the machine's configuration for Ignition; under AppArmor, libvirt's helper knows \
+                     such files only in later releases (11.3 does, 9.0 does not): add a line such as \
+                     `/var/lib/libvirt/images/*.ign r,` to /etc/apparmor.d/local/abstractions/libvirt-qemu",
+                );
+            } else if text.contains("Permission denied") {
                 doing.push_str(
                     ": QEMU may not read a file of the pool; every folder above it needs `x` for the qemu user, and \
                      under AppArmor a pool outside /var/lib/libvirt/images needs a line in \

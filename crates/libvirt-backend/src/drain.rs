@@ -110,8 +110,9 @@ pub(crate) async fn renew(lanes: Arc<Lanes>, host: &Host, plan: &Plan, stuck: &S
     let first = Incarnation::new(plan.name.clone(), owner.created_by);
     for incarnation in [old, first] {
         if incarnation != fresh.incarnation() {
-            pool.delete(&incarnation.disk()).await?;
-            pool.delete(&incarnation.seed()).await?;
+            for volume in incarnation.volumes() {
+                pool.delete(&volume).await?;
+            }
         }
     }
     create::bring_up(lanes, host, &fresh, &domain, stuck).await

@@ -30,6 +30,7 @@ mod fleet;
 mod guest;
 mod heal;
 mod host;
+mod ignition;
 mod janitor;
 mod limit;
 pub mod metric;
@@ -42,16 +43,17 @@ mod seed;
 mod serial;
 pub mod settings;
 pub mod uri_policy;
+mod user_data;
 mod watched;
 mod xml;
-
-pub use cloud_init::UserData;
 
 pub use crate::{
     backend::Libvirt,
     fleet::{HostState, UpdateError},
     host::{Dial, Endpoint},
+    ignition::{Ignition, IgnitionError},
     janitor::Leftover,
     seed::seed,
     serial::Serial,
+    user_data::UserData,
 };

@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// Marks what this program made, for people who look at `virsh list`; ownership is decided by metadata alone.
 const PREFIX: &str = "bf";
 /// How names of disks and of seeds end.
-const SUFFIXES: [&str; 2] = [".qcow2", "-seed.iso"];
+const SUFFIXES: [&str; 3] = [".qcow2", "-seed.iso", ".ign"];
 /// How much of a machine id is kept readable.
 const READABLE: usize = 36;
 /// The space of our UUIDs.
@@ -73,6 +73,18 @@ impl Incarnation {
     #[must_use]
     pub fn seed(&self) -> String {
         format!("{self}-seed.iso")
+    }
+
+    /// The volume of the configuration for Ignition, which such an image has instead of a seed.
+    #[must_use]
+    pub fn ignition(&self) -> String {
+        format!("{self}.ign")
+    }
+
+    /// Every volume that an incarnation may have.
+    #[must_use]
+    pub fn volumes(&self) -> [String; 3] {
+        [self.disk(), self.seed(), self.ignition()]
     }
 
     /// What the guest calls itself: another one each time, so that no cluster takes it for a node it knew (63
@@ -205,8 +217,9 @@ mod tests {
     fn volumes_are_recognized_by_the_whole_name() {
         let domain = DomainName::new("p", &machine("m"));
         let incarnation = Incarnation::new(domain.clone(), OperationId::mint());
-        assert!(is_volume_of(&domain, &incarnation.disk()));
-        assert!(is_volume_of(&domain, &incarnation.seed()));
+        for name in incarnation.volumes() {
+            assert!(is_volume_of(&domain, &name) && is_like_ours(&name), "{name}");
+        }
         let other = Incarnation::new(DomainName::new("p", &machine("m2")), OperationId::mint());
         for name in [
             other.disk(),

@@ -20,7 +20,8 @@ use crate::{
     owner::{self, Owner},
     pool::{Pool, listed},
     settings::{InstanceType, Network, Settings},
-    xml::{Card, Disk, Domain},
+    user_data::UserData,
+    xml::{Card, Disk, Domain, Seed},
 };
 
 /// A machine as it is to be.
@@ -88,9 +89,27 @@ impl Plan {
         networks.map(card).collect()
     }
 
+    /// What its first boot reads: cloud-init's seed or a configuration for Ignition.
+    pub(crate) fn first_boot(&self) -> Result<Vec<u8>, Failure> {
+        match &self.settings.machine.user_data {
+            UserData::CloudInit(user) => self.seed(user, None),
+            UserData::Ignition(ignition) => Ok(ignition.of_machine(&self.incarnation().hostname())),
+        }
+    }
+
+    /// The seed of an instance of its own, with something to deliver.
+    pub(crate) fn seed_with(&self, delivery: &Delivery<'_>) -> Result<Vec<u8>, Failure> {
+        match &self.settings.machine.user_data {
+            UserData::CloudInit(user) => self.seed(user, Some(delivery)),
+            UserData::Ignition(_) => Err(Failure::told(
+                "an image that takes Ignition reads no seed, so nothing can be delivered by one",
+            )),
+        }
+    }
+
     /// The seed of its disk's incarnation; with something to deliver, that of an instance of its own.
-    pub(crate) fn seed(&self, delivery: Option<&Delivery<'_>>) -> Result<Vec<u8>, Failure> {
-        use cloud_init::{Hostname, InstanceId, MetaData, NetworkConfig, Nic, Seed, UserData};
+    fn seed(&self, user: &cloud_init::UserData, delivery: Option<&Delivery<'_>>) -> Result<Vec<u8>, Failure> {
+        use cloud_init::{Hostname, InstanceId, MetaData, NetworkConfig, Nic, Seed};
         let incarnation = self.incarnation();
         let instance = match delivery {
             Some(delivery) => Incarnation::new(self.name.clone(), delivery.operation).instance_id(),
@@ -98,14 +117,10 @@ impl Plan {
         };
         let build = || -> Result<Vec<u8>, cloud_init::Error> {
             let meta = MetaData::new(InstanceId::new(instance)?, Hostname::new(incarnation.hostname())?);
-            let user = match &self.settings.machine.user_data {
-                Some(user) => user.clone(),
-                None => UserData::none(),
-            };
             let cards = self.cards();
             let nics = cards.iter().map(|card| Nic::dhcp(card.mac)).collect();
             let network = NetworkConfig::new(nics)?;
-            let seed = Seed::new(meta, user).network_config(network);
+            let seed = Seed::new(meta, user.clone()).network_config(network);
             let seed = match delivery {
                 Some(delivery) => delivery.put_into(seed)?,
                 None => seed,
@@ -140,7 +155,16 @@ impl Plan {
             path: pool.make_disk(&incarnation.disk(), owner.disk_bytes, &base).await?,
             chain: base.chain,
         };
-        let seed = pool.make_seed(&incarnation.seed(), &self.seed(None)?).await?;
+        let first_boot = self.first_boot()?;
+        let seed = match machine.user_data {
+            UserData::CloudInit(_) => Seed::Disk {
+                path: pool.make_seed(&incarnation.seed(), &first_boot).await?,
+                bus: machine.seed_bus,
+            },
+            UserData::Ignition(_) => Seed::Ignition {
+                path: pool.make_seed(&incarnation.ignition(), &first_boot).await?,
+            },
+        };
         let description = Domain {
             name: self.name.as_str(),
             uuid: self.uuid,
@@ -150,7 +174,6 @@ impl Plan {
             memory_mib: self.instance_type.memory_mib,
             disk: &disk,
             seed: &seed,
-            seed_bus: machine.seed_bus,
             cards: &self.cards(),
             firmware: machine.firmware,
             machine_type: &platform.machine_type,

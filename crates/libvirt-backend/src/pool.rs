@@ -122,7 +122,7 @@ impl<'a> Pool<'a> {
         self.path(&volume).await
     }
 
-    /// Makes a machine's seed anew, and says where it is.
+    /// Makes a machine's seed or configuration for Ignition anew, and says where it is.
     pub(crate) async fn make_seed(&self, name: &str, content: &[u8]) -> Result<String, Failure> {
         let size = content.len() as u64;
         let volume = self.make(name, &xml::raw(name, size)).await?;

@@ -69,7 +69,7 @@ impl Removal<'_> {
         };
         if let Some(operation) = self.operation {
             let incarnation = Incarnation::new(name.clone(), operation);
-            volumes.extend([incarnation.disk(), incarnation.seed()]);
+            volumes.extend(incarnation.volumes());
         }
         let pool = Pool::open(lanes, &pool_name).await?;
         if domain.is_none() {
@@ -118,8 +118,7 @@ pub(crate) async fn remove_volume(
 pub(crate) fn volumes_of(name: &DomainName, owner: &Owner) -> Vec<String> {
     [owner.created_by, owner.disk_by]
         .into_iter()
-        .map(|operation| Incarnation::new(name.clone(), operation))
-        .flat_map(|incarnation| [incarnation.disk(), incarnation.seed()])
+        .flat_map(|operation| Incarnation::new(name.clone(), operation).volumes())
         .collect()
 }
 

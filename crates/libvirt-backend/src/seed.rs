@@ -6,7 +6,8 @@ use providerkit_backend::{Error, Machine, MachineId, OperationId};
 
 use crate::{catalogue::Catalogue, plan::Plan, pool::listed, settings::Settings};
 
-/// The cloud-init image that an operation which makes a machine would give it.
+/// What an operation which makes a machine would give it for its first boot: cloud-init's image, or the configuration for
+/// Ignition.
 ///
 /// # Errors
 /// When no slot of the settings has the machine, or its image cannot be made.
@@ -28,5 +29,5 @@ pub fn seed(settings: Settings, machine: &MachineId, operation: OperationId) -> 
         operation,
         place.instance_type.clone(),
     );
-    Ok(plan.seed(None)?)
+    Ok(plan.first_boot()?)
 }

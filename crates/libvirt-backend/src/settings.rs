@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use providerkit_backend::CapacityType;
 
-use crate::host::Endpoint;
+use crate::{host::Endpoint, user_data::UserData};
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -21,6 +21,25 @@ pub struct Settings {
     pub guest: GuestSettings,
     /// How much of a host may be sold.
     pub budget: Budget,
+}
+
+impl Settings {
+    /// How a bootstrap blob gets into a guest: only through the agent where Ignition, which looks at its configuration at
+    /// the first boot alone, is what a seed would have to be for.
+    pub(crate) fn delivery(&self) -> Delivery {
+        match self.machine.user_data {
+            UserData::CloudInit(_) => self.guest.delivery,
+            UserData::Ignition(_) => Delivery::Agent,
+        }
+    }
+
+    /// What a machine must have done to be IDLE: a cloud-init that has no seed is not waited for.
+    pub(crate) fn idle_when(&self) -> IdleWhen {
+        match self.machine.user_data {
+            UserData::CloudInit(_) => self.guest.idle_when,
+            UserData::Ignition(_) => self.guest.idle_when.min(IdleWhen::Agent),
+        }
+    }
 }
 
 /// One libvirt host.
@@ -100,10 +119,10 @@ pub struct MachineSettings {
     pub machine_type: Option<String>,
     /// The CPU a guest sees; the closest to the host's when absent.
     pub cpu: Option<Cpu>,
-    /// The bus of the seed's disk.
+    /// The bus of cloud-init's seed.
     pub seed_bus: Bus,
-    /// Base user-data for cloud-init, checked.
-    pub user_data: Option<cloud_init::UserData>,
+    /// What every machine gets at its first boot.
+    pub user_data: UserData,
     /// Whether domains start with their host.
     pub autostart: bool,
     /// What a network that is not active is treated like: started, or an error.

@@ -47,7 +47,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     Flag::new("image", "VOLUME", &["machine.image"], "Golden image: a volume of the storage pool"),
     Flag::new("storage-pool", "POOL", &["machine.pool"], "Storage pool of image, disks and seeds [default: default]"),
     Flag::new("network", "NETWORK", &["machine.networks"], "Network of the machines: a libvirt network, or bridge:NAME [default: default]"),
-    Flag::new("base-user-data", "FILE", &["machine.user_data"], "File of user-data for cloud-init that every machine gets"),
+    Flag::new("base-user-data", "FILE", &["machine.user_data"], "File of user-data that every machine gets"),
     Flag::new("offerings", "FILE", &["capacity.offerings_file"], "JSON file of what is for sale"),
     Flag::new("instance-types", "FILE", &["capacity.instance_types_file"], "JSON file of sizes by name"),
     Flag::new("prices", "PRICES", &["capacity.prices"], "Prices an hour, as type=price,…"),

@@ -2,10 +2,16 @@
 
 use std::path::PathBuf;
 
-use libvirt_backend::settings::{Accelerator, Bus, Cpu, Firmware, MachineSettings, Network};
+use libvirt_backend::{
+    UserData,
+    settings::{Accelerator, Bus, Cpu, Firmware, MachineSettings, Network},
+};
 use providerkit_runtime::config::Findings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// A configuration for Ignition that wants nothing.
+const NO_IGNITION: &str = r#"{"ignition": {"version": "3.0.0"}}"#;
 
 /// How machines are built.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -29,8 +35,10 @@ pub(crate) struct MachineConfig {
     cpu: String,
     /// The bus of the cloud-init seed. Debian's cloud kernel, for one, sees no SATA.
     seed_bus: BusConfig,
-    /// A file with user-data for cloud-init that every machine gets.
+    /// A file with user-data that every machine gets at its first boot.
     user_data: PathBuf,
+    /// What the image reads that with. With `ignition` (Flatcar, Fedora CoreOS) the file is a configuration of version 3.
+    user_data_format: UserDataFormat,
     /// Whether that file may hold what looks like a secret. Everybody in a guest who may read its disks can read it.
     allow_secrets_in_user_data: bool,
     /// Whether machines start when their host does.
@@ -51,6 +59,7 @@ impl Default for MachineConfig {
             cpu: String::new(),
             seed_bus: BusConfig::default(),
             user_data: PathBuf::new(),
+            user_data_format: UserDataFormat::default(),
             allow_secrets_in_user_data: false,
             autostart: true,
             start_networks: true,
@@ -97,6 +106,17 @@ pub(crate) enum BusConfig {
     Scsi,
 }
 
+/// What an image reads user-data with.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum UserDataFormat {
+    /// cloud-init, from a seed disk.
+    #[default]
+    CloudInit,
+    /// Ignition, from QEMU's configuration device.
+    Ignition,
+}
+
 impl MachineConfig {
     pub(crate) fn parse(self, findings: &mut Findings) -> MachineSettings {
         for (key, value) in [("machine.image", &self.image), ("machine.pool", &self.pool)] {
@@ -119,7 +139,7 @@ impl MachineConfig {
         });
         let networks = networks.collect();
         MachineSettings {
-            user_data: user_data(&self.user_data, self.allow_secrets_in_user_data, findings),
+            user_data: self.user_data(findings),
             pool: self.pool,
             image: self.image,
             networks,
@@ -150,42 +170,42 @@ impl MachineConfig {
             start_networks: self.start_networks,
         }
     }
-}
 
-/// The file's content, checked: cloud-init ignores what it does not recognize without a word (field report F50).
-fn user_data(path: &PathBuf, allow_secrets: bool, findings: &mut Findings) -> Option<libvirt_backend::UserData> {
-    const KEY: &str = "machine.user_data";
-    if path.as_os_str().is_empty() {
-        return None;
-    }
-    let content = match std::fs::read(path) {
-        Ok(content) => content,
-        Err(error) => {
+    /// The file's content, checked: cloud-init ignores what it does not recognize without a word (field report F50), and
+    /// Ignition stops the boot.
+    fn user_data(&self, findings: &mut Findings) -> UserData {
+        const KEY: &str = "machine.user_data";
+        let file = self.user_data.display();
+        let content = if self.user_data.as_os_str().is_empty() {
+            None
+        } else {
+            let read = std::fs::read(&self.user_data);
+            read.map_err(|error| findings.refuse(KEY, format_args!("names {file}, which cannot be read: {error}")))
+                .ok()
+        };
+        let parsed = match (self.user_data_format, content) {
+            (UserDataFormat::CloudInit, None) => Ok(UserData::none()),
+            (UserDataFormat::CloudInit, Some(content)) => {
+                UserData::cloud_init(content).map_err(|error| error.to_string())
+            }
+            (UserDataFormat::Ignition, content) => {
+                let content = content.unwrap_or_else(|| NO_IGNITION.into());
+                UserData::ignition(content).map_err(|error| error.to_string())
+            }
+        };
+        let user_data = parsed.unwrap_or_else(|error| {
+            findings.refuse(KEY, format_args!("names {file}: {error}"));
+            UserData::none()
+        });
+        if let (Some(secret), false) = (user_data.secrets().first(), self.allow_secrets_in_user_data) {
             findings.refuse(
                 KEY,
-                format_args!("names {}, which cannot be read: {error}", path.display()),
+                format_args!(
+                    "names {file}, which holds {secret}; it can be read by whoever may read the guest's disks, so leave it \
+                     to the bootstrap blob, or set `machine.allow_secrets_in_user_data`"
+                ),
             );
-            return None;
         }
-    };
-    match libvirt_backend::UserData::new(content) {
-        Ok(user_data) => {
-            let secrets = user_data.secrets();
-            if let (Some(secret), false) = (secrets.first(), allow_secrets) {
-                findings.refuse(
-                    KEY,
-                    format_args!(
-                        "names {}, which holds {secret}; a seed can be read by whoever may read the guest's disks, so \
-                         leave it to the bootstrap blob, or set `machine.allow_secrets_in_user_data`",
-                        path.display()
-                    ),
-                );
-            }
-            Some(user_data)
-        }
-        Err(error) => {
-            findings.refuse(KEY, format_args!("names {}: {error}", path.display()));
-            None
-        }
+        user_data
     }
 }

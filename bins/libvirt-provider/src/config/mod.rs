@@ -7,6 +7,7 @@ mod machine;
 
 use std::{sync::Arc, time::Duration};
 
+use libvirt_backend::{UserData, settings::Delivery};
 use providerkit_runtime::{
     config::{Findings, Period},
     settings,
@@ -170,7 +171,7 @@ fn libvirt(
         );
     }
     let names: Vec<Arc<str>> = zones.keys().cloned().collect();
-    libvirt_backend::settings::Settings {
+    let settings = libvirt_backend::settings::Settings {
         provider: Arc::clone(&runtime.provider),
         offerings: if names.is_empty() {
             Vec::new()
@@ -181,5 +182,13 @@ fn libvirt(
         machine: config.machine.parse(findings),
         guest: config.guest.parse(),
         budget: config.budget.parse(findings),
+    };
+    if let (UserData::Ignition(_), Delivery::Seed) = (&settings.machine.user_data, settings.guest.delivery) {
+        findings.refuse(
+            "guest.delivery",
+            "is `seed`, which needs cloud-init, but `machine.user_data_format` is `ignition`; use `agent`, and an image whose \
+             agent may run programs",
+        );
     }
+    settings
 }

@@ -14,7 +14,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use libvirt_backend::{
-    Libvirt,
+    Libvirt, UserData,
     settings::{
         Accelerator, Budget, Bus, Firmware, GuestSettings, HostSettings, MachineSettings, Network, Offering, Settings,
     },
@@ -90,7 +90,7 @@ impl Plan {
                 machine_type: None,
                 cpu: None,
                 seed_bus: Bus::default(),
-                user_data: None,
+                user_data: UserData::none(),
                 autostart: true,
                 start_networks: true,
             },

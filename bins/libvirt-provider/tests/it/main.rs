@@ -34,6 +34,7 @@ mod fake_hosts;
 mod fencing;
 mod fields;
 mod host_setup;
+mod ignition;
 mod image;
 mod lifecycle;
 mod lists;

@@ -12,7 +12,7 @@ pub use self::format::Format;
 use crate::{
     Error, Part,
     mime::{self, Body},
-    secret::{self, Secret},
+    secret::Secret,
     yaml::{self, Root},
 };
 
@@ -107,7 +107,7 @@ impl UserData {
     /// A seed is readable to root of the machine, and to whoever reads the pool, for as long as the machine exists (F64).
     #[must_use]
     pub fn secrets(&self) -> Vec<Secret> {
-        secret::find(&self.plain)
+        Secret::find(&self.plain)
     }
 
     /// The file's content: the operator's document itself, or the MIME message if there are parts of ours.

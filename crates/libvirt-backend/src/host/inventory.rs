@@ -57,7 +57,7 @@ pub(crate) struct Seen {
     pub(crate) owner: Option<Owner>,
     pub(crate) memory_mib: u64,
     pub(crate) vcpus: u32,
-    /// The files its disks are on, all of each chain that its description names.
+    /// The files its disks are on, all of each chain that its description names, and the one of its Ignition.
     pub(crate) files: Vec<String>,
 }
 
@@ -296,7 +296,10 @@ impl Seen {
         let vcpus = child("vcpu")
             .and_then(|node| node.text()?.trim().parse().ok())
             .unwrap_or(0);
-        let sources = root.descendants().filter(|node| node.has_tag_name("source"));
+        // Of disks, and of what the firmware's configuration device hands to the guest.
+        let files = root
+            .descendants()
+            .filter(|node| node.has_tag_name("source") || node.has_tag_name("entry"));
         Some(Self {
             domain,
             status,
@@ -307,7 +310,7 @@ impl Seen {
                 _ => memory / 1024,
             },
             vcpus,
-            files: sources
+            files: files
                 .filter_map(|node| node.attribute("file"))
                 .map(str::to_owned)
                 .collect(),
@@ -326,9 +329,9 @@ mod tests {
     #[test]
     fn a_foreign_domain_counts_too() {
         let xml = "<domain><name>x</name><memory unit='KiB'>2097152</memory><vcpu placement='static'>3</vcpu>\
-            <devices><disk><source file='/a'/><backingStore><source file='/b'/></backingStore></disk></devices></domain>";
+            <sysinfo type='fwcfg'><entry name='opt/x' file='/c'/><entry name='opt/y'>z</entry></sysinfo><devices><disk><source file='/a'/><backingStore><source file='/b'/></backingStore></disk></devices></domain>";
         let seen = Seen::parse(DomainRef::default(), status(DomainState::RUNNING, 0), xml).unwrap();
-        assert_eq!(seen.files, ["/a", "/b"]);
+        assert_eq!(seen.files, ["/c", "/a", "/b"]);
         assert!(seen.owner.is_none());
         let mut inventory = Inventory::default();
         inventory.insert(seen.clone());

@@ -29,9 +29,7 @@ pub(crate) struct Domain<'a> {
     pub(crate) vcpus: u32,
     pub(crate) memory_mib: u64,
     pub(crate) disk: &'a Disk,
-    /// The seed's path.
-    pub(crate) seed: &'a str,
-    pub(crate) seed_bus: Bus,
+    pub(crate) seed: &'a Seed,
     pub(crate) cards: &'a [Card],
     pub(crate) firmware: Firmware,
     pub(crate) machine_type: &'a str,
@@ -44,6 +42,23 @@ pub(crate) struct Domain<'a> {
 pub(crate) struct Disk {
     pub(crate) path: String,
     pub(crate) chain: Vec<Backing>,
+}
+
+/// What a first boot reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seed {
+    /// The disk cloud-init looks for.
+    Disk {
+        /// Where it is.
+        path: String,
+        /// How the guest sees it.
+        bus: Bus,
+    },
+    /// A configuration for Ignition.
+    Ignition {
+        /// Where it is.
+        path: String,
+    },
 }
 
 /// A network card.
@@ -65,6 +80,7 @@ impl Domain<'_> {
             .child(memory)
             .child(element("vcpu").text(self.vcpus))
             .child(self.os())
+            .children(self.ignition())
             .child(self.features())
             .child(self.cpu())
             .child(element("clock").attribute("offset", "utc"))
@@ -150,7 +166,7 @@ impl Domain<'_> {
             .child(element("backend").attribute("model", "random").text("/dev/urandom"));
         let devices = element("devices")
             .child(self.root_disk())
-            .child(self.seed_disk())
+            .children(self.seed_disk())
             .children(self.cards.iter().map(card))
             .child(serial)
             .child(console)
@@ -189,20 +205,49 @@ impl Domain<'_> {
             .child(element("target").attribute("dev", "vda").attribute("bus", "virtio"))
     }
 
-    fn seed_disk(&self) -> Element {
+    /// Whether QEMU has its configuration device there, and Ignition looks at it.
+    fn has_configuration_device(&self) -> bool {
+        !self.capabilities.arch.starts_with("s390") && !self.capabilities.arch.starts_with("ppc")
+    }
+
+    /// Under both names that Ignition knows, so that no flavour has to be told: Fedora CoreOS looks for the first alone,
+    /// Flatcar for the second before the first.
+    fn ignition(&self) -> Option<Element> {
+        let Seed::Ignition { path } = self.seed else {
+            return None;
+        };
+        let entry = |name| element("entry").attribute("name", name).attribute("file", path);
+        let sysinfo = element("sysinfo")
+            .attribute("type", "fwcfg")
+            .child(entry("opt/com.coreos/config"))
+            .child(entry("opt/org.flatcar-linux/config"));
+        self.has_configuration_device().then_some(sysinfo)
+    }
+
+    fn seed_disk(&self) -> Option<Element> {
         let driver = element("driver")
             .attribute("name", "qemu")
             .attribute("type", Format::Raw.name());
-        let (device, name, bus) = match self.seed_bus {
-            Bus::Virtio => ("disk", "vdb", "virtio"),
-            Bus::Sata => ("cdrom", "sda", "sata"),
-            Bus::Scsi => ("cdrom", "sda", "scsi"),
+        let (path, (device, name, bus), serial) = match self.seed {
+            Seed::Disk { path, bus } => {
+                let place = match bus {
+                    Bus::Virtio => ("disk", "vdb", "virtio"),
+                    Bus::Sata => ("cdrom", "sda", "sata"),
+                    Bus::Scsi => ("cdrom", "sda", "scsi"),
+                };
+                (path, place, None)
+            }
+            Seed::Ignition { .. } if self.has_configuration_device() => return None,
+            // Where Ignition looks instead: /dev/disk/by-id/virtio-ignition.
+            Seed::Ignition { path } => (path, ("disk", "vdb", "virtio"), Some("ignition")),
         };
-        disk(device)
+        let disk = disk(device)
             .child(driver)
-            .child(source(self.seed))
+            .child(source(path))
             .child(element("target").attribute("dev", name).attribute("bus", bus))
-            .child(element("readonly"))
+            .children(serial.map(|serial| element("serial").text(serial)))
+            .child(element("readonly"));
+        Some(disk)
     }
 }
 
@@ -243,6 +288,18 @@ mod tests {
     use super::*;
 
     fn xml(change: impl FnOnce(&mut Domain<'_>)) -> String {
+        let seed = Seed::Disk {
+            path: "/p/seed.iso".into(),
+            bus: Bus::Virtio,
+        };
+        xml_of(&seed, "x86_64", change)
+    }
+
+    fn with_ignition(path: &str, arch: &str) -> String {
+        xml_of(&Seed::Ignition { path: path.into() }, arch, |_| {})
+    }
+
+    fn xml_of(seed: &Seed, arch: &str, change: impl FnOnce(&mut Domain<'_>)) -> String {
         let disk = Disk {
             path: "/p/disk.qcow2".into(),
             chain: vec![Backing {
@@ -256,7 +313,7 @@ mod tests {
         }];
         let capabilities = DomainCapabilities {
             domain: "qemu".into(),
-            arch: "x86_64".into(),
+            arch: arch.into(),
             ..DomainCapabilities::default()
         };
         let mut domain = Domain {
@@ -267,8 +324,7 @@ mod tests {
             vcpus: 2,
             memory_mib: 512,
             disk: &disk,
-            seed: "/p/seed.iso",
-            seed_bus: Bus::Virtio,
+            seed,
             cards: &cards,
             firmware: Firmware::Bios,
             machine_type: "q35",
@@ -324,7 +380,35 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out() {
-        let text = xml(|domain| domain.seed = "/p/'\"<&.iso");
-        assert!(roxmltree::Document::parse(&text).is_ok());
+        let text = with_ignition("/p/'\"<&.ign", "x86_64");
+        assert!(roxmltree::Document::parse(&text).is_ok(), "{text}");
+    }
+
+    #[test]
+    fn ignition_finds_its_configuration_under_either_name() {
+        let text = with_ignition("/p/a.ign", "x86_64");
+        let read = roxmltree::Document::parse(&text).unwrap();
+        let entries: Vec<_> = read
+            .descendants()
+            .filter(|node| node.has_tag_name("entry"))
+            .map(|node| (node.attribute("name").unwrap(), node.attribute("file").unwrap()))
+            .collect();
+        assert_eq!(
+            entries,
+            [
+                ("opt/com.coreos/config", "/p/a.ign"),
+                ("opt/org.flatcar-linux/config", "/p/a.ign")
+            ]
+        );
+        assert!(!text.contains("vdb"), "{text}");
+    }
+
+    #[test]
+    fn ignition_has_a_disk_where_there_is_no_configuration_device() {
+        for arch in ["s390x", "ppc64le"] {
+            let text = with_ignition("/p/a.ign", arch);
+            assert!(text.contains("<serial>ignition</serial>"), "{text}");
+            assert!(!text.contains("sysinfo"), "{text}");
+        }
     }
 }

@@ -7,6 +7,6 @@ mod volume;
 
 pub(crate) use self::{
     capabilities::{DomainCapabilities, host_arch},
-    domain::{Card, Disk, Domain, RESULT_CHANNEL},
+    domain::{Card, Disk, Domain, RESULT_CHANNEL, Seed},
     volume::{Backing, Description, Format, overlay, raw},
 };

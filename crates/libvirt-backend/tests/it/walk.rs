@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use libvirt_backend::{
-    Endpoint, Libvirt,
+    Endpoint, Libvirt, UserData,
     settings::{
         Accelerator, Budget, Bus, Firmware, GuestSettings, HostSettings, InstanceType, MachineSettings, Network,
         Offering, Settings,
@@ -57,7 +57,7 @@ pub(crate) fn settings(hosts: &[(&str, &Host)]) -> Settings {
             machine_type: None,
             cpu: None,
             seed_bus: Bus::Virtio,
-            user_data: None,
+            user_data: UserData::none(),
             autostart: false,
             start_networks: true,
         },

@@ -173,7 +173,7 @@ async fn an_agent_that_never_comes_is_told_and_a_late_one_is_waited_for() {
     for (knob, comes) in [("agent=off", false), ("agent-delay=10", true)] {
         let mut settings = settings(&[("rack1", &host)]);
         let user_data = format!("#cloud-config\n# tiny: {knob}\n{{}}\n");
-        settings.machine.user_data = Some(libvirt_backend::UserData::new(user_data).unwrap());
+        settings.machine.user_data = libvirt_backend::UserData::cloud_init(user_data).unwrap();
         let mut walk = Walk::new(settings).await;
         if comes {
             walk.create().await.unwrap();
