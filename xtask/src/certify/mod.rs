@@ -59,6 +59,16 @@ pub(crate) struct Arguments {
     publish: bool,
 }
 
+impl Arguments {
+    /// The real certificate, as it is usually made.
+    pub(crate) fn on_guests() -> Self {
+        Self {
+            real: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// Which certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
