@@ -115,7 +115,8 @@ impl Client {
         .await
     }
 
-    /// Every record seen until the machine is in a state, looking each millisecond, or at that pace's multiple; equal neighbours are one.
+    /// Every record seen until the machine is in a state; equal neighbours are one. Looks each millisecond, less often where
+    /// limits are multiplied.
     pub(crate) async fn trace(&self, id: &str, until: MachineState) -> Outcome<Vec<Machine>> {
         let (began, limit) = (Instant::now(), self.session.limit(AWAIT));
         let mut seen: Vec<Machine> = Vec::new();
