@@ -148,7 +148,8 @@ impl<'a> Run<'a> {
             State::Ended(127) => "is not there or cannot be run (exit code 127)".to_owned(),
             State::Ended(code) => format!("failed with exit code {code}"),
             State::Rebooted => "was cut off by a restart of the guest".to_owned(),
-            State::None | State::Running | State::Gone => "was killed".to_owned(),
+            State::None => "was cut off by a restart of the guest, which has forgotten it".to_owned(),
+            State::Running | State::Gone => "was killed".to_owned(),
         };
         let output = match self.step("tail", &[TAIL]).await {
             Ok(output) if output.is_empty() => "; it printed nothing".to_owned(),

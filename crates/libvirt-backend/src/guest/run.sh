@@ -28,7 +28,7 @@ case $verb in
     private "$memory"
     private "$disk"
     private "$kept"
-    if [ -d "$kept/lock" ]; then
+    if [ -e "$kept/lock" ]; then
       echo started
     else
       private "$secret"
@@ -60,11 +60,16 @@ case $verb in
   start)
     private "$disk"
     private "$kept"
-    if ! mkdir "$kept/lock" 2>/dev/null; then
+    if [ -e "$kept/lock" ]; then
       echo started
       exit 0
     fi
     cat /proc/sys/kernel/random/boot_id >"$kept/boot"
+    # Made by one alone; says who, because until the program runs it has no process of its own to be asked for.
+    if ! (set -C && echo $$ >"$kept/lock") 2>/dev/null; then
+      echo started
+      exit 0
+    fi
     # In a file, with its arguments: on its way through systemd-run each `$` would be taken for a variable of systemd's.
     {
       printf 'set --'
@@ -116,13 +121,16 @@ RUNNER
     ;;
   # How it stands: none, running, gone, rebooted, or code=N.
   poll)
-    if [ ! -d "$kept/lock" ]; then
+    if [ ! -e "$kept/lock" ]; then
       echo none
     elif [ -s "$kept/code" ]; then
       echo "code=$(cat "$kept/code")"
     elif [ "$(cat "$kept/boot")" != "$(cat /proc/sys/kernel/random/boot_id)" ]; then
       echo rebooted
     elif kill -0 "$(cat "$kept/pid" 2>/dev/null || echo none)" 2>/dev/null; then
+      echo running
+    elif [ ! -s "$kept/pid" ] && { [ ! -s "$kept/lock" ] || kill -0 "$(cat "$kept/lock")" 2>/dev/null; }; then
+      # It is being started.
       echo running
     elif [ -s "$kept/code" ]; then
       echo "code=$(cat "$kept/code")"
