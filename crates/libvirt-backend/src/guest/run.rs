@@ -94,7 +94,12 @@ impl<'a> Run<'a> {
         let mut arguments = vec![count.as_str()];
         arguments.extend(hook.environment.iter().map(String::as_str));
         arguments.extend(&hook.command);
-        self.step("start", &arguments).await.map(drop)
+        match self.step("start", &arguments).await?.as_str() {
+            "lost" => Err(Failure::told(
+                "the guest restarted, and the bootstrap blob that was in its memory is gone",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the hook's end; an error unless it succeeded.

@@ -56,7 +56,7 @@ case $verb in
     ln -sfn "$secret/blob" /opt/bigfleet/bootstrap.blob 2>/dev/null || :
     echo "$secret/blob"
     ;;
-  # Starts a program, once: COUNT, so many NAME=VALUE, then the program and its arguments.
+  # Starts a program, once, unless its blob is lost: COUNT, so many NAME=VALUE, then the program and its arguments.
   start)
     private "$disk"
     private "$kept"
@@ -64,6 +64,17 @@ case $verb in
       echo started
       exit 0
     fi
+    # A guest that restarted meanwhile has lost it, and a hook must not run without.
+    for word in "$@"; do
+      case $word in
+        BIGFLEET_BLOB=*)
+          if [ ! -e "${word#BIGFLEET_BLOB=}" ]; then
+            echo lost
+            exit 0
+          fi
+          ;;
+      esac
+    done
     cat /proc/sys/kernel/random/boot_id >"$kept/boot"
     # Made by one alone; says who, because until the program runs it has no process of its own to be asked for.
     if ! (set -C && echo $$ >"$kept/lock") 2>/dev/null; then

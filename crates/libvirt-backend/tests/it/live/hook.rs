@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use libvirt_backend::UserData;
 use providerkit_backend::{Bytes, Operation, OperationId, Transition};
 
 use crate::{
@@ -51,25 +52,63 @@ async fn hooks_may_do_what_hooks_do() {
     walk.backend.stop().await;
 }
 
-/// A reboot is no death (field report F89).
+/// A reboot is no death (field report F89), but no hook outlives it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guest_that_reboots_is_the_same_machine() {
-    let Some(host) = Host::start("a_guest_that_reboots_is_the_same_machine").await else {
+async fn a_guest_that_reboots_stays_and_says_which_hook_it_cut_off() {
+    let Some(host) = Host::start("a_guest_that_reboots_stays_and_says_which_hook_it_cut_off").await else {
+        return;
+    };
+    // With what is known of a hook on the guest's disk, and lost with its memory.
+    for (keeps, said) in [
+        (
+            "on",
+            "was cut off by a restart of the guest; the end of its output: new kernel",
+        ),
+        ("off", "was cut off by a restart of the guest, which has forgotten it"),
+    ] {
+        let mut settings = settings(&[("rack1", &host)]);
+        let knob = format!("#cloud-config\n# tiny: keep-runs={keeps}\n{{}}\n");
+        settings.machine.user_data = UserData::cloud_init(knob).unwrap();
+        let mut walk = Walk::new(settings).await;
+        walk.create().await.unwrap();
+        let domain = host.domains().remove(0);
+        let same = || (host.virsh(&["domuuid", &domain]), host.volumes());
+        let boot = || host.run_in_guest(&domain, "cat /proc/sys/kernel/random/boot_id");
+        let (first, before) = (same(), boot());
+        // Between two operations, nobody notices.
+        host.virsh(&["reset", &domain]);
+        walk.configure("#!/bin/sh\necho joined\n").await.unwrap();
+        assert_ne!(boot(), before);
+        walk.drain(Duration::ZERO).await.unwrap();
+        assert_eq!(same(), first);
+
+        let reboots = "#!/bin/sh\necho new kernel\nsleep 4\nsync\necho b >/proc/sysrq-trigger\nsleep 600\n";
+        let error = walk.configure(reboots).await.unwrap_err().report();
+        assert!(error.contains(said), "{keeps}: {error}");
+        assert_eq!(same(), first);
+
+        walk.cleanup(OperationId::mint(), Transition::Configure).await;
+        assert_eq!((host.domains(), host.volumes()), (vec![], vec![]));
+        walk.backend.stop().await;
+    }
+}
+
+/// A hook whose blob is gone with the guest's memory is not run without it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_hook_runs_without_its_blob() {
+    let Some(host) = Host::start("no_hook_runs_without_its_blob").await else {
         return;
     };
     let mut walk = Walk::new(settings(&[("rack1", &host)])).await;
     walk.create().await.unwrap();
-    let domain = host.domains().remove(0);
-    let same = || (host.virsh(&["domuuid", &domain]), host.volumes());
-    let boot = || host.run_in_guest(&domain, "cat /proc/sys/kernel/random/boot_id");
-    let (first, before) = (same(), boot());
-    host.virsh(&["reset", &domain]);
-    walk.configure("#!/bin/sh\necho joined\n").await.unwrap();
-    assert_ne!(boot(), before);
-    assert_eq!(same(), first);
-    walk.drain(Duration::ZERO).await.unwrap();
-    walk.delete().await.unwrap();
-    assert_eq!((host.domains(), host.volumes()), (vec![], vec![]));
+    // At once, so that most often the guest could not tell yet that the hook was started, and is told so again.
+    let reboots = "#!/bin/sh\necho b >/proc/sysrq-trigger\nsleep 600\n";
+    let error = walk.configure(reboots).await.unwrap_err().report();
+    let (again, waited) = (
+        "the bootstrap blob that was in its memory is gone",
+        "which has forgotten it",
+    );
+    assert!(error.contains(again) || error.contains(waited), "{error}");
     walk.backend.stop().await;
 }
 
