@@ -102,7 +102,7 @@ pub(crate) async fn deliver(
     if owner.seed_by != Some(parcel.operation) {
         stuck.on("the seed to be replaced");
         remove::stop(lanes, &domain, plan.settings.guest.stop_grace).await?;
-        pool.make_seed(&seed, &plan.seed_with(&parcel.delivery(parcel.blob))?)
+        pool.make_seed(&seed, &plan.seed(Some(&parcel.delivery(parcel.blob)))?)
             .await?;
         owner.seed_by = Some(parcel.operation);
         plan::mark(lanes, &domain, &owner).await?;
@@ -113,7 +113,7 @@ pub(crate) async fn deliver(
     let result = listen(lanes, &domain, parcel.operation).await?;
     // The same seed, of the same size, with nothing in the place of the blob.
     let blank = vec![0; parcel.blob.len()];
-    pool.overwrite(&seed, &plan.seed_with(&parcel.delivery(&blank))?)
+    pool.overwrite(&seed, &plan.seed(Some(&parcel.delivery(&blank)))?)
         .await?;
     result.judge()
 }

@@ -313,7 +313,7 @@ pub(crate) fn forget(zone: &str, host: &str) {
     }
 }
 
-/// Shows until when the certificate holds that a host is shown; that of a host which is shown none is taken back.
+/// Shows until when the certificate holds that a host is shown, or takes back what was said of one that is shown none now.
 #[allow(clippy::cast_precision_loss, reason = "seconds since 1970 are far below 2^52")]
 pub(crate) fn record_certificate(zone: &str, host: &str, not_after: Option<SystemTime>) {
     let since = not_after.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());

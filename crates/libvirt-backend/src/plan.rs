@@ -92,23 +92,13 @@ impl Plan {
     /// What its first boot reads: cloud-init's seed or a configuration for Ignition.
     pub(crate) fn first_boot(&self) -> Result<Vec<u8>, Failure> {
         match &self.settings.machine.user_data {
-            UserData::CloudInit(user) => self.seed(user, None),
+            UserData::CloudInit(_) => self.seed(None),
             UserData::Ignition(ignition) => Ok(ignition.of_machine(&self.incarnation().hostname())),
         }
     }
 
-    /// The seed of an instance of its own, with something to deliver.
-    pub(crate) fn seed_with(&self, delivery: &Delivery<'_>) -> Result<Vec<u8>, Failure> {
-        match &self.settings.machine.user_data {
-            UserData::CloudInit(user) => self.seed(user, Some(delivery)),
-            UserData::Ignition(_) => Err(Failure::told(
-                "an image that takes Ignition reads no seed, so nothing can be delivered by one",
-            )),
-        }
-    }
-
     /// The seed of its disk's incarnation; with something to deliver, that of an instance of its own.
-    fn seed(&self, user: &cloud_init::UserData, delivery: Option<&Delivery<'_>>) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn seed(&self, delivery: Option<&Delivery<'_>>) -> Result<Vec<u8>, Failure> {
         use cloud_init::{Hostname, InstanceId, MetaData, NetworkConfig, Nic, Seed};
         let incarnation = self.incarnation();
         let instance = match delivery {
@@ -120,7 +110,11 @@ impl Plan {
             let cards = self.cards();
             let nics = cards.iter().map(|card| Nic::dhcp(card.mac)).collect();
             let network = NetworkConfig::new(nics)?;
-            let seed = Seed::new(meta, user.clone()).network_config(network);
+            let user = match &self.settings.machine.user_data {
+                UserData::CloudInit(user) => user.clone(),
+                UserData::Ignition(_) => cloud_init::UserData::none(),
+            };
+            let seed = Seed::new(meta, user).network_config(network);
             let seed = match delivery {
                 Some(delivery) => delivery.put_into(seed)?,
                 None => seed,

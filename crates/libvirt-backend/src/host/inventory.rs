@@ -329,7 +329,8 @@ mod tests {
     #[test]
     fn a_foreign_domain_counts_too() {
         let xml = "<domain><name>x</name><memory unit='KiB'>2097152</memory><vcpu placement='static'>3</vcpu>\
-            <sysinfo type='fwcfg'><entry name='opt/x' file='/c'/><entry name='opt/y'>z</entry></sysinfo><devices><disk><source file='/a'/><backingStore><source file='/b'/></backingStore></disk></devices></domain>";
+            <sysinfo type='fwcfg'><entry name='opt/x' file='/c'/><entry name='opt/y'>z</entry></sysinfo>\
+            <devices><disk><source file='/a'/><backingStore><source file='/b'/></backingStore></disk></devices></domain>";
         let seen = Seen::parse(DomainRef::default(), status(DomainState::RUNNING, 0), xml).unwrap();
         assert_eq!(seen.files, ["/c", "/a", "/b"]);
         assert!(seen.owner.is_none());

@@ -12,7 +12,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use libvirt_rpc::{Observer, wire::xdr::Uuid};
@@ -56,6 +56,8 @@ struct Inner {
     cordoned: AtomicBool,
     /// It is not configured any more.
     retired: AtomicBool,
+    /// It is shown a client certificate.
+    certified: AtomicBool,
     /// The endpoint has changed.
     redial: Notify,
     stop: CancellationToken,
@@ -109,6 +111,7 @@ impl Host {
             news,
             cordoned: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            certified: AtomicBool::new(false),
             redial: Notify::new(),
             stop,
             agents: Mutex::default(),
@@ -141,7 +144,6 @@ impl Host {
         let mut endpoint = self.lock_endpoint();
         if !endpoint.is_same(&settings.endpoint) {
             tracing::info!(zone = %self.zone(), host = %self.name(), "the host's address has changed");
-            self.forget_certificate(&endpoint);
             *endpoint = settings.endpoint.clone();
             self.0.redial.notify_one();
         }
@@ -185,16 +187,17 @@ impl Host {
     /// Shows until when its client certificate holds, as it is on disk now.
     pub(crate) fn note_certificate(&self) {
         match self.endpoint().not_after() {
-            Ok(None) => {}
-            Ok(not_after) => metric::record_certificate(self.zone(), self.name(), not_after),
+            Ok(not_after) => self.show_certificate(not_after),
             // The next connection will say so with all that belongs to it.
             Err(error) => tracing::debug!(host = %self.name(), %error, "the client certificate cannot be read"),
         }
     }
 
-    fn forget_certificate(&self, endpoint: &Endpoint) {
-        if endpoint.not_after().is_ok_and(|certificate| certificate.is_some()) {
-            metric::record_certificate(self.zone(), self.name(), None);
+    /// Only of hosts that are shown one, or were until now.
+    fn show_certificate(&self, not_after: Option<SystemTime>) {
+        let shown = self.0.certified.swap(not_after.is_some(), Ordering::Relaxed);
+        if shown || not_after.is_some() {
+            metric::record_certificate(self.zone(), self.name(), not_after);
         }
     }
 
@@ -324,7 +327,7 @@ impl Host {
         self.fall("the provider has let go of it");
         if self.is_retired() {
             metric::forget(self.zone(), self.name());
-            self.forget_certificate(&self.endpoint());
+            self.show_certificate(None);
         }
     }
 

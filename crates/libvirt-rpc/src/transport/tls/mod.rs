@@ -10,6 +10,7 @@ use rustls::{ClientConfig, RootCertStore, crypto::CryptoProvider};
 use rustls_pki_types::ServerName;
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 use tokio_rustls::{TlsConnector, client::TlsStream};
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use self::{files::Credentials, verifier::Verifier};
 use super::tcp;
@@ -17,7 +18,6 @@ use crate::{
     Error,
     uri::{self, Transport, Uri},
 };
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 mod files;
 mod verifier;
