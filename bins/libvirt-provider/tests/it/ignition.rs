@@ -2,7 +2,7 @@
 //! libvirt-backend's live tests.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -10,49 +10,15 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::Run;
+use crate::{harness::Run, unpacked::unpacked};
 
 /// Where the package has it: it runs in the initramfs alone.
 const PROGRAM: &str = "usr/lib/dracut/modules.d/30ignition/ignition";
 const MACHINE: &str = "libvirt-local-kvm.small-001";
 
-/// Ignition, unpacked once and kept with the build; never installed.
+/// Ignition, as Debian has it.
 fn ignition(test: &str) -> Option<PathBuf> {
-    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ignition");
-    if !kept.exists() {
-        let fetched = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let download = Command::new("apt-get")
-            .args(["-q", "download", "ignition"])
-            .current_dir(&fetched)
-            .output();
-        let reason = match download {
-            Ok(output) if output.status.success() => None,
-            Ok(output) => Some(String::from_utf8_lossy(&output.stderr).into_owned()),
-            Err(error) => Some(error.to_string()),
-        };
-        if let Some(reason) = reason {
-            assert!(
-                env::var_os("CI").is_none(),
-                "{test} needs the package ignition: {reason}"
-            );
-            eprintln!("*** SKIPPED {test}: ignition cannot be downloaded (apt-get update?): {reason}");
-            return None;
-        }
-        let root = fetched.path().join("root");
-        for entry in fs::read_dir(&fetched).unwrap() {
-            let unpacked = Command::new("dpkg")
-                .arg("-x")
-                .arg(entry.unwrap().path())
-                .arg(&root)
-                .status();
-            assert!(unpacked.unwrap().success());
-        }
-        // Another test may have been faster: then it stays in its way, and is as good.
-        if let Err(error) = fs::rename(&root, &kept) {
-            assert!(kept.exists(), "{error}");
-        }
-    }
-    Some(kept.join(PROGRAM))
+    Some(unpacked(test, "ignition", &["ignition"])?.join(PROGRAM))
 }
 
 fn seed(folder: &Path, configuration: &str) -> Run {

@@ -17,6 +17,9 @@ mod harness;
 // Hosts as the backend's own tests have them.
 #[path = "../../../../crates/libvirt-backend/tests/it/lab.rs"]
 mod lab;
+// Debian packages as those of cloud-init have them.
+#[path = "../../../../crates/cloud-init/tests/it/unpacked.rs"]
+mod unpacked;
 
 mod arguments;
 mod baseline_fencing;

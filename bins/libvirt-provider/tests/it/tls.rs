@@ -81,14 +81,15 @@ impl Authority {
     /// Puts a new certificate that expires in that year in the place of the one that [`launch`](Self::launch) gave;
     /// says when that is, in seconds since 1970.
     pub(crate) fn renew(&self, year: i32) -> f64 {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.not_after = rcgen::date_time_ymd(year, 1, 1);
-        let expires = params.not_after.unix_timestamp();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        self.write("tls.crt", &certificate.pem());
-        self.write("tls.key", &key.serialize_pem());
-        expires as f64
+        self.issue(&["localhost"], year, ["tls.crt", "tls.key"])
+    }
+
+    /// Writes a certificate that expires on the first of a year, and its key; says when that is.
+    fn issue(&self, names: &[&str], year: i32, files: [&str; 2]) -> f64 {
+        let leaf = self.server(names, 2020..year);
+        self.write(files[0], &leaf.certificate.pem());
+        self.write(files[1], &leaf.key.serialize_pem());
+        rcgen::date_time_ymd(year, 1, 1).unix_timestamp() as f64
     }
 
     /// A folder with what libvirt's clients look for, with a client certificate of a few years.
@@ -101,14 +102,7 @@ impl Authority {
 
     /// Puts a client certificate there that is valid to the first of a year; says when that is, in seconds since 1970.
     pub(crate) fn renew_client(&self, year: i32) -> f64 {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
-        params.not_after = rcgen::date_time_ymd(year, 1, 1);
-        let expires = params.not_after.unix_timestamp();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        self.write("pki/clientcert.pem", &certificate.pem());
-        self.write("pki/clientkey.pem", &key.serialize_pem());
-        expires as f64
+        self.issue(&[], year, ["pki/clientcert.pem", "pki/clientkey.pem"])
     }
 
     /// A launch with a server certificate for `localhost`.

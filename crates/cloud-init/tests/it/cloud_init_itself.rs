@@ -1,11 +1,6 @@
 //! Seeds as cloud-init's own code reads them.
 
-use std::{
-    env, fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, io::Write as _, path::PathBuf, process::Command};
 
 use cloud_init::{Hostname, InstanceId, MetaData, NetworkConfig, Nic, Part, Seed, UserData, VendorData};
 use flate2::{Compression, write::GzEncoder};
@@ -14,6 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     reader,
     tools::{has, output},
+    unpacked::unpacked,
 };
 
 const SCRIPT: &str = include_str!("cloud_init_itself.py");
@@ -41,39 +37,12 @@ const PACKAGES: &[&str] = &[
     "python3-yaml",
 ];
 
-/// Where cloud-init's modules are: unpacked once, and kept with the build.
+/// Where cloud-init's modules are.
 fn modules(test: &str) -> Option<PathBuf> {
-    if !has(test, "python3", "python3") || !has(test, "apt-get", "apt") {
+    if !has(test, "python3", "python3") {
         return None;
     }
-    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cloud-init");
-    if !kept.exists() {
-        let fetched = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let download = Command::new("apt-get")
-            .args(["-q", "download"])
-            .args(PACKAGES)
-            .current_dir(&fetched)
-            .output()
-            .unwrap();
-        if !download.status.success() {
-            let reason = String::from_utf8_lossy(&download.stderr);
-            assert!(
-                env::var_os("CI").is_none(),
-                "{test} needs the package cloud-init: {reason}"
-            );
-            eprintln!("*** SKIPPED {test}: cloud-init cannot be downloaded (apt-get update?): {reason}");
-            return None;
-        }
-        let root = fetched.path().join("root");
-        for entry in fs::read_dir(&fetched).unwrap() {
-            output(Command::new("dpkg").arg("-x").arg(entry.unwrap().path()).arg(&root));
-        }
-        // Another test may have been faster: then it stays in its way, and is as good.
-        if let Err(error) = fs::rename(&root, &kept) {
-            assert!(kept.exists(), "{error}");
-        }
-    }
-    Some(kept.join("usr/lib/python3/dist-packages"))
+    Some(unpacked(test, "cloud-init", PACKAGES)?.join("usr/lib/python3/dist-packages"))
 }
 
 fn meta() -> MetaData {

@@ -13,3 +13,4 @@ mod cloud_init_itself;
 mod image;
 mod reader;
 mod tools;
+mod unpacked;
